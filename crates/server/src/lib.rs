@@ -24,9 +24,10 @@ mod upstreams;
 pub use app::{App, ServeError};
 pub use auth::Caller;
 pub use config::{
-    AgentConfig, Auth, CompactionConfig, Config, ConfigError, Credential, Dialect, Flags, KEYS,
-    Keeping, Key, Kind, LimitsConfig, LogFormat, McpConfig, McpReach, Origin, Runtimes, SHORT,
-    Section, ServerConfig, Sources, Takes, Unsupported, UpstreamConfig, When,
+    AgentConfig, Auth, CompactionConfig, CompactionDefault, Config, ConfigError, Credential,
+    Dialect, Flags, HistoryLocation, KEYS, Key, Kind, LimitsConfig, LogFormat, McpConfig,
+    McpTransport, Origin, Runtimes, SECTIONS, SHORT, ServerConfig, Sources, Unsupported,
+    UpstreamConfig, ValueType, is_named,
 };
 pub use error::ApiError;
 pub use mcp::McpServers;

@@ -7,146 +7,124 @@
 use std::collections::BTreeMap;
 
 use super::error::{ConfigError, Origin};
-use super::keys::{Key, SHORT, Section};
-use super::tree::{Located, Raw, Table, Tree};
+use super::file::name_key;
+use super::keys::{KEYS, Key, SECTIONS, SHORT, is_named};
+use super::table::{Located, Table};
+use super::{Tables, single};
 use crate::suggest::suggest;
 
 const PREFIX: &str = "THROUGHLINE_";
 
-/// Take in all variables.
-pub(super) fn read(
-    variables: &BTreeMap<String, String>,
-    tree: &mut Tree,
+/// Set the keys of all variables.
+pub(super) fn read<'t>(
+    variables: &'t BTreeMap<String, String>,
+    tables: &mut Tables<'t>,
 ) -> Result<(), ConfigError> {
-    // The short names first, so that the long ones win: who writes one of those means it.
-    for (variable, section, key) in SHORT {
-        if let Some(value) = variables.get(*variable).filter(|value| !value.is_empty()) {
-            tree.single(*section).set(key, said(variable, value))?;
+    let set = variables.iter().filter(|(_, value)| !value.is_empty());
+    let is_short = |variable: &str| SHORT.iter().find(|(short, ..)| *short == variable);
+    // The short names first, so that the long ones win: they are more specific.
+    for (variable, value) in set.clone() {
+        if let Some((_, section, key)) = is_short(variable) {
+            single(tables, section).set(key, Located::text(value, &origin(variable)))?;
         }
     }
-    for (variable, value) in variables {
-        let Some(rest) = variable.strip_prefix(PREFIX) else {
-            continue;
-        };
-        let is_short = SHORT.iter().any(|(short, ..)| short == variable);
-        if value.is_empty() || is_short {
-            continue;
+    for (variable, value) in set.filter(|(variable, _)| is_short(variable).is_none()) {
+        if let Some(rest) = variable.strip_prefix(PREFIX) {
+            set_one(variable, rest, value, tables)?;
         }
-        one(variable, rest, value, tree)?;
     }
     Ok(())
 }
 
-fn one(variable: &str, rest: &str, value: &str, tree: &mut Tree) -> Result<(), ConfigError> {
-    let found = Section::ALL.into_iter().find_map(|section| {
-        let rest = rest.strip_prefix(&section.name().to_uppercase())?;
-        Some((section, rest.strip_prefix('_')?))
+fn set_one<'t>(
+    variable: &str,
+    rest: &str,
+    value: &'t str,
+    tables: &mut Tables<'t>,
+) -> Result<(), ConfigError> {
+    let located = Located::text(value, &origin(variable));
+    let found = SECTIONS.into_iter().find_map(|section| {
+        let key = rest.strip_prefix(&upper(section))?.strip_prefix('_')?;
+        Some((section, key))
     });
     let Some((section, rest)) = found else {
-        return strange(variable, rest);
+        return unknown(variable, rest);
     };
-    if tree.named(section).is_none() {
-        let table = tree.single(section);
-        return match Key::of(section).find(|key| upper(key.name) == rest) {
-            Some(key) => table.set(key.name, said(variable, value)),
-            // Refused there, by its name.
-            None => table.set(&rest.to_lowercase(), said(variable, value)),
-        };
+    if !is_named(section) {
+        let known = Key::of(section).find(|key| upper(key.name) == rest);
+        // A key that is not known is refused by its name.
+        let key = known.map_or_else(|| rest.to_lowercase(), |key| key.name.to_owned());
+        return single(tables, section).set(&key, located);
     }
-    let named = Key::of(section).find_map(|key| {
+    let found = Key::of(section).find_map(|key| {
         let name = rest.strip_suffix(&upper(key.name))?.strip_suffix('_')?;
         (!name.is_empty()).then_some((key.name, name))
     });
-    let Some((key, name)) = named else {
+    let Some((key, name)) = found else {
         let last = rest.rsplit('_').next().unwrap_or(rest).to_lowercase();
-        let names = Key::of(section).map(|key| key.name);
-        return Err(ConfigError::Unknown {
-            origin: of(variable),
-            key: format!("{}.{}", section.name(), rest.to_lowercase()),
-            near: suggest(&last, names)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        });
+        let near = suggest(&last, Key::of(section).map(|key| key.name));
+        let key = format!("{section}.{}", rest.to_lowercase());
+        return Err(ConfigError::unknown(origin(variable), key, &near));
     };
-    if matches!(key, "name" | "id") {
+    if key == name_key(section) {
         return Err(ConfigError::Wrong {
-            origin: of(variable),
-            key: format!("{}.{key}", section.name()),
+            origin: origin(variable),
+            key: format!("{section}.{key}"),
             problem: "the name is in the variable already; set another key".to_owned(),
         });
     }
-    let Some(tables) = tree.named(section) else {
-        return Ok(());
-    };
-    let same = |table: &Table| table.name.as_deref().is_some_and(|own| alike(own, name));
-    let at = match tables.iter().position(same) {
-        Some(at) => at,
-        None => {
-            tables.push(made(section, variable, name));
-            tables.len() - 1
-        }
-    };
-    match tables.get_mut(at) {
-        Some(table) => table.set(key, said(variable, value)),
-        None => Ok(()),
-    }
+    named(tables, section, name, variable).set(key, located)
 }
 
-/// A table that only the environment knows.
-fn made(section: Section, variable: &str, name: &str) -> Table {
-    let name = name.to_lowercase().replace('_', "-");
-    let mut table = Table::new(section, Some(name.clone()), of(variable));
-    let own = match section {
-        Section::Upstream => Some("name"),
-        Section::Agent => Some("id"),
-        _ => None,
+/// The table of a name, made if the file has none.
+fn named<'a, 't>(
+    tables: &'a mut Tables<'t>,
+    section: &'static str,
+    name: &str,
+    variable: &str,
+) -> &'a mut Table<'t> {
+    let is_it = |table: &Table<'_>| {
+        let own = table.name.as_deref().unwrap_or_default();
+        table.section == section && upper(own) == upper(name)
     };
-    if let Some(own) = own {
-        table.values.insert(own, said(variable, &name));
+    let index = tables.iter().position(is_it).unwrap_or(tables.len());
+    if index == tables.len() {
+        let name = name.to_lowercase().replace('_', "-");
+        tables.push(Table::new(section, Some(name), origin(variable)));
     }
-    table
+    &mut tables[index]
 }
 
-/// A variable that sets nothing. Other programs of ours have such too, so it is only refused if it
-/// looks like a slip.
-fn strange(variable: &str, rest: &str) -> Result<(), ConfigError> {
-    let known: Vec<String> = super::keys::KEYS
-        .iter()
-        .filter(|key| !key.section.is_named() && key.name != "*")
+/// A variable that sets nothing. Other programs have variables with our prefix too, so it is only
+/// refused if it looks like a slip.
+fn unknown(variable: &str, rest: &str) -> Result<(), ConfigError> {
+    let keys = KEYS.iter();
+    let keys = keys.filter(|key| !is_named(key.section) && key.name != "*");
+    let known: Vec<String> = keys
         .map(Key::variable)
         .chain(SHORT.iter().map(|(variable, ..)| (*variable).to_owned()))
         .collect();
-    let rests = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
-    let near = suggest(rest, rests);
+    let near = suggest(
+        rest,
+        known.iter().filter_map(|name| name.strip_prefix(PREFIX)),
+    );
     if near.is_empty() {
         return Ok(());
     }
-    Err(ConfigError::Unknown {
-        origin: of(variable),
-        key: rest.to_lowercase(),
-        near: near.iter().map(|name| format!("{PREFIX}{name}")).collect(),
-    })
+    let near: Vec<String> = near.iter().map(|name| format!("{PREFIX}{name}")).collect();
+    Err(ConfigError::unknown(
+        origin(variable),
+        rest.to_lowercase(),
+        &near,
+    ))
 }
 
 fn upper(name: &str) -> String {
-    name.replace('.', "_").to_uppercase()
+    name.replace(['.', '-'], "_").to_uppercase()
 }
 
-/// Whether a name is the one in a variable.
-fn alike(own: &str, variable: &str) -> bool {
-    own.replace('-', "_").eq_ignore_ascii_case(variable)
-}
-
-fn of(variable: &str) -> Origin {
+pub(super) fn origin(variable: &str) -> Origin {
     Origin::Environment {
         variable: variable.to_owned(),
-    }
-}
-
-fn said(variable: &str, value: &str) -> Located {
-    Located {
-        value: Raw::Said(value.to_owned()),
-        origin: of(variable),
     }
 }

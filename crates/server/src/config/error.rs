@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::suggest::did_you_mean;
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,17 +65,7 @@ pub enum ConfigError {
         /// What is wrong.
         message: String,
     },
-    /// There is no such key.
-    #[error("{origin}: {key}: unknown key{}", crate::suggest::did_you_mean(near))]
-    Unknown {
-        /// Where it stands.
-        origin: Origin,
-        /// The key as it was written.
-        key: String,
-        /// Keys that may have been meant.
-        near: Vec<String>,
-    },
-    /// A key has a value that it cannot have.
+    /// There is no such key, or it cannot have this value.
     #[error("{origin}: {key}: {problem}")]
     Wrong {
         /// Where it stands.
@@ -96,27 +88,36 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The key that it is about, if it is about one.
-    pub fn key(&self) -> Option<&str> {
+    pub(super) fn unknown(origin: Origin, key: String, near: &[impl AsRef<str>]) -> Self {
+        Self::Wrong {
+            origin,
+            key,
+            problem: format!("unknown key{}", did_you_mean(near)),
+        }
+    }
+
+    /// Where the key stands, and the key, if it is about one.
+    fn place(&self) -> Option<(&Origin, &str)> {
         match self {
             Self::Unreadable { .. } | Self::Syntax { .. } => None,
-            Self::Unknown { key, .. } | Self::Wrong { key, .. } | Self::NotBuilt { key, .. } => {
-                Some(key)
+            Self::Wrong { origin, key, .. } | Self::NotBuilt { origin, key, .. } => {
+                Some((origin, key))
             }
         }
     }
 
+    /// The key that it is about, if it is about one.
+    pub fn key(&self) -> Option<&str> {
+        self.place().map(|(_, key)| key)
+    }
+
     /// The line of the file, if there is one.
     pub fn line(&self) -> Option<usize> {
-        match self {
-            Self::Syntax { line, .. } => Some(*line),
-            Self::Unknown { origin, .. }
-            | Self::Wrong { origin, .. }
-            | Self::NotBuilt { origin, .. } => match origin {
-                Origin::File { line, .. } => Some(*line),
-                Origin::Default | Origin::Environment { .. } | Origin::Flag { .. } => None,
-            },
-            Self::Unreadable { .. } => None,
+        match (self, self.place()) {
+            (Self::Syntax { line, .. }, _) | (_, Some((Origin::File { line, .. }, _))) => {
+                Some(*line)
+            }
+            _ => None,
         }
     }
 }

@@ -5,14 +5,12 @@
 //! is ignored. Keys for vendors are never in a configuration, only names of variables that hold
 //! them.
 
-mod compaction;
 mod environment;
 mod error;
 mod file;
 mod keys;
-mod read;
 mod sections;
-mod tree;
+mod table;
 mod types;
 mod upstream;
 
@@ -23,14 +21,14 @@ use std::sync::Arc;
 use throughline::thread::HistoryPolicy;
 
 pub use error::{ConfigError, Origin};
-pub use keys::{KEYS, Key, SHORT, Section, Takes};
+pub use keys::{KEYS, Key, SECTIONS, SHORT, ValueType, is_named};
 pub use types::{
-    AgentConfig, Auth, CompactionConfig, Credential, Dialect, Keeping, Kind, LimitsConfig,
-    LogFormat, McpConfig, McpReach, Runtimes, ServerConfig, Unsupported, UpstreamConfig, When,
+    AgentConfig, Auth, CompactionConfig, CompactionDefault, Credential, Dialect, HistoryLocation,
+    Kind, LimitsConfig, LogFormat, McpConfig, McpTransport, Runtimes, ServerConfig, Unsupported,
+    UpstreamConfig,
 };
 
-use crate::suggest::{did_you_mean, suggest};
-use tree::{Located, Raw, Table, Tree};
+use table::{Located, Table};
 
 /// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,66 +101,62 @@ impl Config {
     /// # Ok::<(), throughline_server::ConfigError>(())
     /// ```
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let mut tree = Tree::default();
-        if let Some(path) = &sources.file {
-            file::read(path, &mut tree)?;
-        }
-        environment::read(&sources.environment, &mut tree)?;
+        let text = match &sources.file {
+            Some(path) => file::read(path)?,
+            None => String::new(),
+        };
+        let mut tables = match &sources.file {
+            Some(path) => file::tables(path, &text)?,
+            None => Tables::new(),
+        };
+        environment::read(&sources.environment, &mut tables)?;
         let flags = [
             ("--listen", "listen", &sources.flags.listen),
             ("--store", "store", &sources.flags.store),
         ];
         for (flag, key, value) in flags {
             if let Some(value) = value {
-                let located = Located {
-                    value: Raw::Said(value.clone()),
-                    origin: Origin::Flag { flag },
-                };
-                tree.single(Section::Server).set(key, located)?;
+                let located = Located::text(value, &Origin::Flag { flag });
+                single(&mut tables, "server").set(key, located)?;
             }
         }
-        Self::of(&mut tree, &sources.environment)
+        Self::of(&mut tables, &sources.environment)
     }
 
-    fn of(tree: &mut Tree, variables: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
-        let single = |section| match tree.single.get(&section) {
-            Some(table) => table.clone(),
-            None => sections::empty(section),
-        };
-        let mcp = sections::mcp(&tree.mcp)?;
-        let compaction = single(Section::Compaction);
-        let config = Self {
-            server: sections::server(&single(Section::Server))?,
-            upstreams: upstream::all(&tree.upstreams, variables)?,
-            agents: agents(&tree.agents, &mcp)?,
+    fn of(
+        tables: &mut Tables<'_>,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let compaction = single(tables, "compaction").clone();
+        let mcp = named(tables, "mcp").map(sections::mcp);
+        let mcp = mcp.collect::<Result<_, _>>()?;
+        Ok(Self {
+            server: sections::server(single(tables, "server"))?,
+            upstreams: upstream::all(named(tables, "upstream"), variables)?,
+            agents: sections::agents(named(tables, "agent"), &mcp)?,
             mcp,
-            history: sections::history(&single(Section::History))?,
-            warnings: compaction::deprecated(&compaction).into_iter().collect(),
-            compaction: compaction::read(&compaction)?,
-            limits: sections::limits(&single(Section::Limits))?,
-        };
-        Ok(config)
+            history: sections::history(single(tables, "history"))?,
+            warnings: sections::deprecated(&compaction).into_iter().collect(),
+            compaction: sections::compaction(&compaction)?,
+            limits: sections::limits(single(tables, "limits"))?,
+        })
     }
 }
 
-/// The agents, each with another name and with MCP servers that there are.
-fn agents(
-    tables: &[Table],
-    mcp: &BTreeMap<String, McpConfig>,
-) -> Result<Vec<Arc<AgentConfig>>, ConfigError> {
-    let mut agents: Vec<Arc<AgentConfig>> = Vec::new();
-    for table in tables {
-        let agent = sections::agent(table)?;
-        if agents.iter().any(|known| known.id == agent.id) {
-            let problem = format!("there are two agents {:?}", agent.id);
-            return Err(table.wrong("id", problem));
-        }
-        if let Some(label) = agent.mcp.iter().find(|label| !mcp.contains_key(*label)) {
-            let meant = did_you_mean(&suggest(label, mcp.keys().map(String::as_str)));
-            let problem = format!("there is no [mcp.{label}]{meant}");
-            return Err(table.wrong("tools", problem));
-        }
-        agents.push(Arc::new(agent));
+/// All tables, in the order in which they were written.
+type Tables<'t> = Vec<Table<'t>>;
+
+/// The tables of a section that may have several.
+fn named<'a, 't>(tables: &'a Tables<'t>, section: &str) -> impl Iterator<Item = &'a Table<'t>> {
+    tables.iter().filter(move |table| table.section == section)
+}
+
+/// The table of a section that has one, made if it was not written.
+fn single<'a, 't>(tables: &'a mut Tables<'t>, section: &'static str) -> &'a mut Table<'t> {
+    let found = tables.iter().position(|table| table.section == section);
+    let index = found.unwrap_or(tables.len());
+    if found.is_none() {
+        tables.push(Table::new(section, None, Origin::Default));
     }
-    Ok(agents)
+    &mut tables[index]
 }

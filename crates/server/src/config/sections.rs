@@ -1,79 +1,47 @@
-//! Each table of the file, as values.
+//! Each section of the file, as values.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use throughline::agent::Limits;
+use throughline::client::{HistoryForm, Markers};
 use throughline::thread::{
     HistoryPolicy, OnBusy, OnInterrupt, OnOpenCalls, OnServiceId, Parity, Persistence,
 };
 use throughline::tool::Effect;
 
-use super::error::{ConfigError, Origin};
-use super::keys::{Key, Section};
-use super::read::Meaning::{self, Is, NotBuilt};
-use super::tree::{Located, Raw, Table};
+use super::error::ConfigError;
+use super::table::{Table, none_of};
 use super::types::{
-    AgentConfig, Auth, Dialect, LimitsConfig, LogFormat, McpConfig, McpReach, Runtimes,
-    ServerConfig, Unsupported,
+    AgentConfig, Auth, CompactionConfig, LimitsConfig, McpConfig, McpTransport, ServerConfig,
 };
 use crate::suggest::{did_you_mean, suggest};
 
-const PERSISTENCE: &[(&str, Meaning<Persistence>)] = &[
-    ("per_run", Is(Persistence::PerRun)),
-    ("per_call", Is(Persistence::PerCall)),
+const PERSISTENCE: &[(&str, Persistence)] = &[
+    ("per_run", Persistence::PerRun),
+    ("per_call", Persistence::PerCall),
 ];
 
-const CONVERSATIONS: &str = "the Conversations API";
+/// Less than this for requests and answers, and ordinary ones would be refused.
+const LEAST_WORKING_MEMORY: usize = 64 << 20;
 
-/// A complaint about a key that has no value and no default.
-pub(super) fn missing(table: &Table, key: &'static str) -> ConfigError {
-    let takes = Key::find(table.section, key).map_or("", |key| key.about);
-    let about = takes.split(['.', ':']).next().unwrap_or_default();
-    table.wrong(key, format!("is missing: {}", about.to_lowercase()))
-}
+const STRATEGY: &str = "strategy";
+const EXPERIMENTAL: &str = "experimental.native_tool_history";
 
-/// A value, or the default of the table of keys: said as text, read like anything else.
-pub(super) fn with_defaults(table: &Table) -> Table {
-    let mut full = table.clone();
-    for key in Key::of(table.section) {
-        if !key.default.is_empty() && key.unbuilt.is_none() {
-            full.values.entry(key.name).or_insert_with(|| Located {
-                value: Raw::Said(key.default.to_owned()),
-                origin: Origin::Default,
-            });
-        }
-    }
-    full
-}
-
-pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
-    let table = &with_defaults(table);
-    let auth = [("open", Is(Auth::Open)), ("keys", NotBuilt("API keys"))];
-    let dialect = [
-        ("openai", Is(Dialect::OpenAi)),
-        ("openresponses", Is(Dialect::OpenResponses)),
-    ];
-    let unsupported = [
-        ("report", Is(Unsupported::Report)),
-        ("refuse", Is(Unsupported::Refuse)),
-    ];
-    let runtimes = [
-        ("per_core", Is(Runtimes::PerCore)),
-        ("shared", Is(Runtimes::Shared)),
-    ];
-    let locked = [("409", Is(409)), ("400", NotBuilt(CONVERSATIONS))];
-    let format = [("text", Is(LogFormat::Text)), ("json", Is(LogFormat::Json))];
-    let need = |key| missing(table, key);
+pub(super) fn server(table: &Table<'_>) -> Result<ServerConfig, ConfigError> {
+    // The only status that is built is 409.
+    table.get::<String>("locked_status")?;
     let config = ServerConfig {
-        listen: table.address("listen")?.ok_or_else(|| need("listen"))?,
-        store: table.filled("store")?.ok_or_else(|| need("store"))?,
-        auth: table.word("auth", &auth)?.ok_or_else(|| need("auth"))?,
-        dialect: table.word("dialect", &dialect)?.unwrap_or_default(),
-        unsupported: table.word("unsupported", &unsupported)?.unwrap_or_default(),
-        runtimes: table.word("runtimes", &runtimes)?.unwrap_or_default(),
-        locked_status: table.word("locked_status", &locked)?.unwrap_or(409),
-        log: table.filled("log")?.ok_or_else(|| need("log"))?,
-        log_format: table.word("log_format", &format)?.unwrap_or_default(),
+        listen: address(table, "listen")?,
+        store: table.get("store")?,
+        auth: table.get("auth")?,
+        dialect: table.get("dialect")?,
+        unsupported: table.get("unsupported")?,
+        runtimes: table.get("runtimes")?,
+        log: table.get("log")?,
+        log_format: table.get("log_format")?,
     };
     match config.auth {
         Auth::Open if !config.listen.ip().is_loopback() => Err(table.wrong(
@@ -88,80 +56,75 @@ pub(super) fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
     }
 }
 
-pub(super) fn history(table: &Table) -> Result<HistoryPolicy, ConfigError> {
-    let table = &with_defaults(table);
-    let parity = [("none", Is(Parity::None)), ("service", Is(Parity::Service))];
+fn address(table: &Table<'_>, key: &str) -> Result<SocketAddr, ConfigError> {
+    let text: String = table.get(key)?;
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    };
+    address.map_err(|_| {
+        let problem = format!("{text:?} is no address with a port, such as 127.0.0.1:8377");
+        table.wrong(key, problem)
+    })
+}
+
+pub(super) fn history(table: &Table<'_>) -> Result<HistoryPolicy, ConfigError> {
+    let parity = [("none", Parity::None), ("service", Parity::Service)];
     let interrupt = [
-        ("resume", Is(OnInterrupt::Resume)),
-        ("close", Is(OnInterrupt::Close)),
-        ("reject", Is(OnInterrupt::Reject)),
+        ("resume", OnInterrupt::Resume),
+        ("close", OnInterrupt::Close),
+        ("reject", OnInterrupt::Reject),
     ];
     let open = [
-        ("reject", Is(OnOpenCalls::Reject)),
-        ("close", Is(OnOpenCalls::Close)),
+        ("reject", OnOpenCalls::Reject),
+        ("close", OnOpenCalls::Close),
     ];
-    let busy = [
-        ("reject", Is(OnBusy::Reject)),
-        ("queue", NotBuilt(CONVERSATIONS)),
-        ("branch", NotBuilt(CONVERSATIONS)),
-        ("interrupt", NotBuilt(CONVERSATIONS)),
-    ];
+    let busy = [("reject", OnBusy::Reject)];
     let service = [
-        ("throw", Is(OnServiceId::Throw)),
-        ("warn", Is(OnServiceId::Warn)),
-        ("clear", Is(OnServiceId::Clear)),
-        ("warn+clear", Is(OnServiceId::WarnAndClear)),
+        ("throw", OnServiceId::Throw),
+        ("warn", OnServiceId::Warn),
+        ("clear", OnServiceId::Clear),
+        ("warn+clear", OnServiceId::WarnAndClear),
     ];
     Ok(HistoryPolicy {
-        persistence: table.word("persistence", PERSISTENCE)?.unwrap_or_default(),
-        parity: table.word("parity", &parity)?.unwrap_or_default(),
-        on_interrupt: table.word("on_interrupt", &interrupt)?.unwrap_or_default(),
+        persistence: table
+            .choice("persistence", PERSISTENCE)?
+            .unwrap_or_default(),
+        parity: table.choice("parity", &parity)?.unwrap_or_default(),
+        on_interrupt: table
+            .choice("on_interrupt", &interrupt)?
+            .unwrap_or_default(),
         on_open_calls: table
-            .word("on_open_calls", &open)?
+            .choice("on_open_calls", &open)?
             .unwrap_or(OnOpenCalls::Reject),
-        on_busy: table.word("on_busy", &busy)?.unwrap_or_default(),
-        on_service_id: table.word("on_service_id", &service)?.unwrap_or_default(),
+        on_busy: table.choice("on_busy", &busy)?.unwrap_or_default(),
+        on_service_id: table.choice("on_service_id", &service)?.unwrap_or_default(),
         ..HistoryPolicy::default()
     })
 }
 
-/// Less than this for requests and answers, and ordinary ones would be refused.
-const LEAST_WORKING_MEMORY: usize = 64 << 20;
-
-pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
-    let table = &with_defaults(table);
-    let number = |key| table.number(key)?.ok_or_else(|| missing(table, key));
-    let small = |key| {
-        let number = number(key)?;
-        u32::try_from(number).map_err(|_| table.wrong(key, "is too large"))
-    };
-    let size = |key| {
-        let number = number(key)?;
-        usize::try_from(number).map_err(|_| table.wrong(key, "is too large"))
-    };
-    let time = |key| table.seconds(key)?.ok_or_else(|| missing(table, key));
+pub(super) fn limits(table: &Table<'_>) -> Result<LimitsConfig, ConfigError> {
+    let time = |key| table.get(key).map(Duration::from_secs);
+    let some_time = |key| table.find(key).map(|time| time.map(Duration::from_secs));
     let limits = LimitsConfig {
         run: Limits {
-            rounds: small("rounds")?,
-            failed_rounds: small("failed_rounds")?,
-            calls: match table.number("calls")? {
-                Some(_) => Some(small("calls")?),
-                None => None,
-            },
-            tokens: table.number("tokens")?,
-            time: table.seconds("seconds")?,
-            tool_time: table.seconds("tool_seconds")?,
+            rounds: table.get("rounds")?,
+            failed_rounds: table.get("failed_rounds")?,
+            calls: table.find("calls")?,
+            tokens: table.find("tokens")?,
+            time: some_time("seconds")?,
+            tool_time: some_time("tool_seconds")?,
         },
-        body_bytes: size("body_bytes")?,
-        memory: size("memory")?,
-        history_bytes: size("history_bytes")?,
-        answer_bytes: size("answer_bytes")?,
-        decoded_ratio: number("decoded_ratio")?,
-        json_depth: size("json_depth")?,
+        body_bytes: table.get("body_bytes")?,
+        memory: table.get("memory")?,
+        history_bytes: table.get("history_bytes")?,
+        answer_bytes: table.get("answer_bytes")?,
+        decoded_ratio: table.get("decoded_ratio")?,
+        json_depth: table.get("json_depth")?,
         header_time: time("header_seconds")?,
         body_time: time("body_seconds")?,
-        connections: size("connections")?,
-        streams: size("streams")?,
+        connections: table.get("connections")?,
+        streams: table.get("streams")?,
         keep_alive: time("keep_alive_seconds")?,
         stall: time("stall_seconds")?,
         drain: time("drain_seconds")?,
@@ -179,27 +142,101 @@ pub(super) fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
     }
 }
 
-/// A name that can stand in a model's name, in a variable and in an address.
-pub(super) fn name(table: &Table, key: &'static str) -> Result<String, ConfigError> {
-    let name = table.filled(key)?.ok_or_else(|| missing(table, key))?;
-    match is_name(&name) {
-        true => Ok(name),
-        false => Err(table.wrong(key, not_a_name(&name))),
+pub(super) fn compaction(table: &Table<'_>) -> Result<CompactionConfig, ConfigError> {
+    Ok(CompactionConfig {
+        when: table.get("when")?,
+        recent_calls: table.get("recent_calls_to_keep")?,
+        threshold: table.get("truncation_threshold")?,
+        budget: table.find("budget")?,
+        window: table.get("window")?,
+        narrative: table.find("narrative_tokens")?,
+        strategy: strategy(table)?,
+        markers: markers(table)?,
+    })
+}
+
+/// The strategy, by its key or by the one that it had before.
+fn strategy(table: &Table<'_>) -> Result<HistoryForm, ConfigError> {
+    let forms = HistoryForm::ALL.map(|form| (form.as_str(), form));
+    let strategy = table.choice(STRATEGY, &forms)?.unwrap_or_default();
+    let before = [("true", HistoryForm::Auto), ("false", HistoryForm::Text)];
+    let Some(before) = table.choice(EXPERIMENTAL, &before)? else {
+        return Ok(strategy);
+    };
+    match (table.values.contains_key(STRATEGY), strategy, before) {
+        (false, ..) => Ok(before),
+        // Both begin with native; the newer key says more.
+        (true, HistoryForm::Native, HistoryForm::Auto) => Ok(strategy),
+        _ if strategy == before => Ok(strategy),
+        _ => Err(table.wrong(
+            EXPERIMENTAL,
+            format!("means {before}, but {STRATEGY} is {strategy}; take this key out"),
+        )),
     }
 }
 
-fn is_name(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(plain)
+/// What to write in place of a deprecated key.
+pub(super) fn deprecated(table: &Table<'_>) -> Option<String> {
+    let located = table.values.get(EXPERIMENTAL)?;
+    Some(format!(
+        "{}: compaction.{EXPERIMENTAL} is deprecated; write {STRATEGY} instead: \"text\" for false, \"auto\" for true",
+        located.origin
+    ))
 }
 
-fn not_a_name(name: &str) -> String {
-    format!("{name:?} has other characters than A-Z a-z 0-9 _ . -, or more than 64")
+fn markers(table: &Table<'_>) -> Result<Markers, ConfigError> {
+    let (before, after): (String, String) = (table.get("text_before")?, table.get("text_after")?);
+    // Which of the two is wrong shows when the other is left out.
+    let key = match Markers::new(before.as_str(), "") {
+        Ok(_) => "text_after",
+        Err(_) => "text_before",
+    };
+    Markers::new(before, after).map_err(|error| table.wrong(key, error.to_string()))
 }
 
-pub(super) fn agent(table: &Table) -> Result<AgentConfig, ConfigError> {
+/// What is wrong with a name that cannot stand in a model's name, in a variable and in an address.
+fn name_problem(name: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
+    (!is_name)
+        .then(|| format!("{name:?} has other characters than A-Z a-z 0-9 _ . -, or more than 64"))
+}
+
+/// The name that a table gives itself, or that a variable gave it.
+pub(super) fn name(table: &Table<'_>, key: &str) -> Result<String, ConfigError> {
+    let name = match &table.name {
+        Some(name) if !table.values.contains_key(key) => name.clone(),
+        _ => table.get(key)?,
+    };
+    match name_problem(&name) {
+        None => Ok(name),
+        Some(problem) => Err(table.wrong(key, problem)),
+    }
+}
+
+/// The agents, each with another name and with MCP servers that there are.
+pub(super) fn agents<'a, 't: 'a>(
+    tables: impl Iterator<Item = &'a Table<'t>>,
+    mcp: &BTreeMap<String, McpConfig>,
+) -> Result<Vec<Arc<AgentConfig>>, ConfigError> {
+    let mut agents: Vec<Arc<AgentConfig>> = Vec::new();
+    for table in tables {
+        let agent = agent(table)?;
+        if agents.iter().any(|known| known.id == agent.id) {
+            return Err(table.wrong("id", format!("there are two agents {:?}", agent.id)));
+        }
+        if let Some(label) = agent.mcp.iter().find(|label| !mcp.contains_key(*label)) {
+            let meant = did_you_mean(&suggest(label, mcp.keys().map(String::as_str)));
+            return Err(table.wrong("tools", format!("there is no [mcp.{label}]{meant}")));
+        }
+        agents.push(Arc::new(agent));
+    }
+    Ok(agents)
+}
+
+fn agent(table: &Table<'_>) -> Result<AgentConfig, ConfigError> {
     let id = name(table, "id")?;
-    let tools = table.list("tools")?.unwrap_or_default();
+    let tools: Vec<String> = table.get("tools")?;
     let labels = tools.iter().map(|tool| match tool.strip_prefix("mcp:") {
         Some(label) if !label.is_empty() => Ok(label.to_owned()),
         _ => Err(table.wrong(
@@ -207,45 +244,36 @@ pub(super) fn agent(table: &Table) -> Result<AgentConfig, ConfigError> {
             format!("{tool:?} is no tool; write \"mcp:LABEL\" for those of [mcp.LABEL]"),
         )),
     });
+    let instructions: Option<String> = table.find("instructions")?;
     Ok(AgentConfig {
         id,
-        model: table
-            .filled("model")?
-            .ok_or_else(|| missing(table, "model"))?,
-        instructions: table.text("instructions")?.filter(|text| !text.is_empty()),
+        model: table.get("model")?,
+        instructions: instructions.filter(|text| !text.is_empty()),
         mcp: labels.collect::<Result<_, _>>()?,
-        persistence: table.word("persistence", PERSISTENCE)?,
+        persistence: table.choice("persistence", PERSISTENCE)?,
         origin: table.origin.clone(),
     })
 }
 
-pub(super) fn mcp(tables: &[Table]) -> Result<BTreeMap<String, McpConfig>, ConfigError> {
-    let mut servers = BTreeMap::new();
-    for table in tables {
-        let label = table.name.clone().unwrap_or_default();
-        if !is_name(&label) {
-            return Err(table.wrong("url", not_a_name(&label)));
-        }
-        servers.insert(label, mcp_server(table)?);
+pub(super) fn mcp(table: &Table<'_>) -> Result<(String, McpConfig), ConfigError> {
+    let label = table.name.clone().unwrap_or_default();
+    if let Some(problem) = name_problem(&label) {
+        return Err(table.wrong("url", problem));
     }
-    Ok(servers)
-}
-
-fn mcp_server(table: &Table) -> Result<McpConfig, ConfigError> {
-    let reach = match (table.filled("url")?, table.command("command")?) {
+    let (url, command): (Option<String>, _) = (table.find("url")?, table.find("command")?);
+    let transport = match (url, command) {
         (Some(url), None) if url.starts_with("http://") || url.starts_with("https://") => {
-            McpReach::Url(url)
+            McpTransport::Url(url)
         }
-        (Some(_), None) => {
-            return Err(table.wrong("url", "must start with http:// or https://"));
-        }
-        (None, Some(command)) => McpReach::Command(command),
+        (Some(_), None) => return Err(table.wrong("url", "must start with http:// or https://")),
+        (None, Some(command)) => McpTransport::Command(command),
         (Some(_), Some(_)) => {
             return Err(table.wrong("command", "excludes url; take one of them out"));
         }
         (None, None) => return Err(table.wrong("url", "is missing; set url or command")),
     };
-    let effects = table.map("effects")?.into_iter().map(|(tool, word)| {
+    let effects: BTreeMap<String, String> = table.get("effects")?;
+    let effects = effects.into_iter().map(|(tool, word)| {
         // The two others need a tool inside of this process.
         let allowed = [
             Effect::ReadOnly,
@@ -256,24 +284,15 @@ fn mcp_server(table: &Table) -> Result<McpConfig, ConfigError> {
         match allowed.into_iter().find(|effect| effect.as_str() == word) {
             Some(effect) => Ok((tool, effect)),
             None => {
-                let words = allowed.map(Effect::as_str);
-                let meant = did_you_mean(&suggest(&word, words));
-                let words = words.join(", ");
-                Err(table.wrong(
-                    "effects",
-                    format!("{tool:?}: {word:?} is none of {words}{meant}"),
-                ))
+                let problem = none_of(&word, &allowed.map(Effect::as_str));
+                Err(table.wrong("effects", format!("{tool:?}: {problem}")))
             }
         }
     });
-    Ok(McpConfig {
-        reach,
+    let config = McpConfig {
+        transport,
         effects: effects.collect::<Result<_, _>>()?,
-        approval: table.list("approval")?.unwrap_or_default(),
-    })
-}
-
-/// An empty table of which there is one.
-pub(super) fn empty(section: Section) -> Table {
-    Table::new(section, None, Origin::Default)
+        approval: table.get("approval")?,
+    };
+    Ok((label, config))
 }

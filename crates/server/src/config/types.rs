@@ -1,9 +1,9 @@
 //! The configuration as values.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde::Deserialize;
 use throughline::agent::Limits;
 use throughline::client::{HistoryForm, Markers, Secret};
 use throughline::thread::Persistence;
@@ -26,8 +26,6 @@ pub struct ServerConfig {
     pub unsupported: Unsupported,
     /// Which runtimes connections run on.
     pub runtimes: Runtimes,
-    /// The status for a conversation that is busy.
-    pub locked_status: u16,
     /// What is logged.
     pub log: String,
     /// How a line of the log looks.
@@ -35,14 +33,16 @@ pub struct ServerConfig {
 }
 
 /// Who may come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Auth {
     /// Everybody who can reach a loopback address.
     Open,
 }
 
 /// Whose events and items are sent where OpenAI's API and the Open Responses specification differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// OpenAI's, with the member `throughline`.
     #[default]
@@ -52,7 +52,8 @@ pub enum Dialect {
 }
 
 /// What becomes of a request that cannot be carried out as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unsupported {
     /// It is carried out as far as possible, and the answer names the rest.
     #[default]
@@ -62,7 +63,8 @@ pub enum Unsupported {
 }
 
 /// Which runtimes connections run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Runtimes {
     /// One single-threaded runtime for each worker thread; a connection stays on the one that accepted
     /// it.
@@ -73,7 +75,8 @@ pub enum Runtimes {
 }
 
 /// How a line of the log looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
     #[default]
@@ -96,7 +99,7 @@ pub struct UpstreamConfig {
     /// Bare model names that go here, with `*` for anything.
     pub models: Vec<String>,
     /// Who keeps conversations.
-    pub history: Keeping,
+    pub history: HistoryLocation,
     /// Tokens that its models' windows hold, if it is said.
     pub window: Option<u64>,
     /// Where it was written.
@@ -104,11 +107,14 @@ pub struct UpstreamConfig {
 }
 
 /// What an upstream speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// OpenAI's Responses API.
+    #[serde(rename = "openai-responses")]
     OpenAiResponses,
     /// Chat Completions, at OpenAI or elsewhere.
+    #[serde(rename = "openai-chat")]
     OpenAiChat,
     /// Anthropic's Messages API.
     Anthropic,
@@ -128,16 +134,6 @@ impl Kind {
             Self::OpenAiChat | Self::Anthropic | Self::Gemini | Self::Demo => false,
         }
     }
-
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::OpenAiResponses,
-        Self::OpenAiChat,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Foundry,
-        Self::Demo,
-    ];
 
     /// The word in configurations.
     pub const fn as_str(self) -> &'static str {
@@ -162,12 +158,6 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// What requests to an upstream are signed with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
@@ -180,8 +170,9 @@ pub enum Credential {
 }
 
 /// Who keeps conversations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Keeping {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryLocation {
     /// The store of the server.
     #[default]
     Local,
@@ -189,7 +180,7 @@ pub enum Keeping {
     Service,
 }
 
-impl Keeping {
+impl HistoryLocation {
     /// The word in configurations.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -220,7 +211,7 @@ pub struct AgentConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpConfig {
     /// How it is reached.
-    pub reach: McpReach,
+    pub transport: McpTransport,
     /// What a lost result of a tool means, by the server's own name of it.
     pub effects: Vec<(String, Effect)>,
     /// Tools that need approval for each call, by the server's own names.
@@ -229,7 +220,7 @@ pub struct McpConfig {
 
 /// How an MCP server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum McpReach {
+pub enum McpTransport {
     /// At an address.
     Url(String),
     /// As a process: the program and its arguments.
@@ -240,7 +231,7 @@ pub enum McpReach {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionConfig {
     /// Which requests are compacted.
-    pub when: When,
+    pub when: CompactionDefault,
     /// Tool calls that stay in full.
     pub recent_calls: u32,
     /// Tokens of tool history above which it is compacted.
@@ -258,8 +249,9 @@ pub struct CompactionConfig {
 }
 
 /// Which requests are compacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum When {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactionDefault {
     /// Those that ask for it.
     #[default]
     Asked,

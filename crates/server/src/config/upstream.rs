@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 
 use throughline::client::Secret;
 
+use super::environment::origin;
 use super::error::{ConfigError, Origin};
-use super::keys::Section;
-use super::read::Meaning::{Is, NotBuilt};
 use super::sections::name;
-use super::tree::Table;
-use super::types::{Credential, Keeping, Kind, UpstreamConfig};
+use super::table::{Located, Table};
+use super::types::{Credential, HistoryLocation, Kind, UpstreamConfig};
 
-/// Where OpenAI itself is.
+/// The address of OpenAI's own API.
 const OPENAI: &str = "https://api.openai.com";
 
-/// Every bare name.
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+
+/// Matches every model name.
 const EVERYTHING: &str = "*";
 
 /// The upstreams of a configuration, the built-in model last unless one of them is it.
-pub(super) fn all(
-    tables: &[Table],
+pub(super) fn all<'a, 't: 'a>(
+    tables: impl Iterator<Item = &'a Table<'t>>,
     variables: &BTreeMap<String, String>,
 ) -> Result<Vec<UpstreamConfig>, ConfigError> {
     let mut upstreams: Vec<UpstreamConfig> = Vec::new();
@@ -31,42 +32,41 @@ pub(super) fn all(
         }
         upstreams.push(upstream);
     }
-    match upstreams.is_empty() {
-        true => upstreams = usual(variables)?,
-        false => take_everything(&mut upstreams),
+    let is_configured = !upstreams.is_empty();
+    if !is_configured {
+        let tables = usual(variables)?;
+        let usual = tables.iter().map(|table| one(table, variables));
+        upstreams = usual.collect::<Result<_, _>>()?;
+    }
+    // A single upstream takes every bare name; the built-in model beside it does not count.
+    let others = |upstream: &&mut UpstreamConfig| upstream.kind != Kind::Demo;
+    let mut real: Vec<&mut UpstreamConfig> = upstreams.iter_mut().filter(others).collect();
+    if let [only] = real.as_mut_slice()
+        && (is_configured || only.base_url.is_some())
+    {
+        only.models.push(EVERYTHING.to_owned());
     }
     if !upstreams.iter().any(|upstream| upstream.name == "demo") {
-        upstreams.push(demo());
+        upstreams.push(UpstreamConfig {
+            name: "demo".to_owned(),
+            kind: Kind::Demo,
+            base_url: None,
+            credential: Credential::None,
+            models: vec!["demo".to_owned()],
+            history: HistoryLocation::Local,
+            window: None,
+            origin: Origin::Default,
+        });
     }
     Ok(upstreams)
 }
 
-/// A single upstream takes every bare name; the built-in model beside it does not count.
-fn take_everything(upstreams: &mut [UpstreamConfig]) {
-    let others = |upstream: &&mut UpstreamConfig| upstream.kind != Kind::Demo;
-    let mut real: Vec<&mut UpstreamConfig> = upstreams.iter_mut().filter(others).collect();
-    if let [only] = real.as_mut_slice() {
-        only.models.push(EVERYTHING.to_owned());
-    }
-}
-
-/// The model that always works.
-fn demo() -> UpstreamConfig {
-    UpstreamConfig {
-        name: "demo".to_owned(),
-        kind: Kind::Demo,
-        base_url: None,
-        credential: Credential::None,
-        models: vec!["demo".to_owned()],
-        history: Keeping::Local,
-        window: None,
-        origin: Origin::Default,
-    }
-}
-
-fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamConfig, ConfigError> {
+fn one(
+    table: &Table<'_>,
+    variables: &BTreeMap<String, String>,
+) -> Result<UpstreamConfig, ConfigError> {
     let name = name(table, "name")?;
-    let kind = kind(table)?;
+    let kind: Kind = table.get("kind")?;
     match name.as_str() {
         "agent" => return Err(table.wrong("name", "\"agent\" stands before the names of agents")),
         "demo" if kind != Kind::Demo => {
@@ -74,13 +74,21 @@ fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamCo
         }
         _ => {}
     }
-    let base_url = base_url(table, kind)?;
+    let base_url: Option<String> = table.find("base_url")?;
+    match (&base_url, kind) {
+        (Some(_), Kind::Demo) => {
+            let problem = "the built-in model has no address; take it out";
+            return Err(table.wrong("base_url", problem));
+        }
+        (None, Kind::Foundry) => {
+            let problem = "is missing: the endpoint of the project, \
+                           https://RESOURCE.services.ai.azure.com/api/projects/PROJECT";
+            return Err(table.wrong("base_url", problem));
+        }
+        _ => {}
+    }
     let credential = credential(table, kind, base_url.is_some(), variables)?;
-    let keeping = [
-        ("local", Is(Keeping::Local)),
-        ("service", Is(Keeping::Service)),
-    ];
-    let mut models = table.list("models")?.unwrap_or_default();
+    let mut models: Vec<String> = table.get("models")?;
     if models.iter().any(|model| model.trim().is_empty()) {
         return Err(table.wrong("models", "one of the names is empty"));
     }
@@ -88,8 +96,8 @@ fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamCo
         models.push(name.clone());
     }
     Ok(UpstreamConfig {
-        history: table.word("history", &keeping)?.unwrap_or_default(),
-        window: table.number("window")?,
+        history: table.get("history")?,
+        window: table.find("window")?,
         name,
         kind,
         base_url,
@@ -99,52 +107,18 @@ fn one(table: &Table, variables: &BTreeMap<String, String>) -> Result<UpstreamCo
     })
 }
 
-fn kind(table: &Table) -> Result<Kind, ConfigError> {
-    let built = Kind::ALL.map(|kind| (kind.as_str(), Is(kind)));
-    let mut words = built.to_vec();
-    words.extend([
-        (
-            "foundry-classic",
-            NotBuilt("a client for Foundry's classic agents"),
-        ),
-        ("a2a", NotBuilt("A2A")),
-        ("copilot-studio", NotBuilt("Copilot Studio")),
-    ]);
-    let words: Vec<_> = words.into_iter().collect();
-    table.word("kind", &words)?.ok_or_else(|| {
-        let words = Kind::ALL.map(Kind::as_str).join(", ");
-        table.wrong("kind", format!("is missing; it is one of {words}"))
-    })
-}
-
-fn base_url(table: &Table, kind: Kind) -> Result<Option<String>, ConfigError> {
-    let url = table.filled("base_url")?;
-    match (&url, kind) {
-        (Some(_), Kind::Demo) => {
-            Err(table.wrong("base_url", "the built-in model has no address; take it out"))
-        }
-        (None, Kind::Foundry) => Err(table.wrong(
-            "base_url",
-            "is missing: the endpoint of the project, \
-             https://RESOURCE.services.ai.azure.com/api/projects/PROJECT",
-        )),
-        _ => Ok(url),
-    }
-}
-
 fn credential(
-    table: &Table,
+    table: &Table<'_>,
     kind: Kind,
-    elsewhere: bool,
+    has_base_url: bool,
     variables: &BTreeMap<String, String>,
 ) -> Result<Credential, ConfigError> {
-    let variable = table.filled("api_key_env")?;
-    let command = table.command("token_command")?;
+    let variable: Option<String> = table.find("api_key_env")?;
+    let command: Option<Vec<String>> = table.find("token_command")?;
     if kind == Kind::Demo && (variable.is_some() || command.is_some()) {
-        let key = if variable.is_some() {
-            "api_key_env"
-        } else {
-            "token_command"
+        let key = match variable {
+            Some(_) => "api_key_env",
+            None => "token_command",
         };
         return Err(table.wrong(key, "the built-in model needs no key; take it out"));
     }
@@ -154,8 +128,8 @@ fn credential(
             "excludes api_key_env; take one of them out",
         )),
         (None, Some(command)) => Ok(Credential::Command(command)),
-        (Some(variable), None) => match set(variables, &variable) {
-            Some(key) => Ok(Credential::Key(key)),
+        (Some(variable), None) => match value(variables, &variable) {
+            Some(key) => Ok(Credential::Key(Secret::new(key))),
             None => Err(table.wrong(
                 "api_key_env",
                 format!("the variable {variable} is not set; set it to the key"),
@@ -167,86 +141,78 @@ fn credential(
             "is missing: a command that prints a token, or api_key_env with a bearer token",
         )),
         // A key for the vendor must not be sent to another host.
-        (None, None) if elsewhere => Ok(Credential::None),
+        (None, None) if has_base_url => Ok(Credential::None),
         (None, None) => {
-            let usual = kind.usual_keys();
-            match usual.iter().find_map(|variable| set(variables, variable)) {
-                Some(key) => Ok(Credential::Key(key)),
-                None => Err(table.wrong(
-                    "api_key_env",
-                    format!(
-                        "there is no key: set {}, or name another variable here",
-                        usual.join(" or ")
-                    ),
-                )),
-            }
+            let usual = kind.usual_keys().iter();
+            let key = usual.clone().find_map(|name| value(variables, name));
+            key.map(|key| Credential::Key(Secret::new(key)))
+                .ok_or_else(|| {
+                    let names = kind.usual_keys().join(" or ");
+                    let problem =
+                        format!("there is no key: set {names}, or name another variable here");
+                    table.wrong("api_key_env", problem)
+                })
         }
     }
 }
 
-fn set(variables: &BTreeMap<String, String>, variable: &str) -> Option<Secret> {
+/// The value of a variable that is set.
+fn value<'v>(variables: &'v BTreeMap<String, String>, variable: &str) -> Option<&'v str> {
     let value = variables.get(variable)?.trim();
-    (!value.is_empty()).then(|| Secret::new(value))
+    (!value.is_empty()).then_some(value)
 }
 
 /// The upstreams that the usual variables stand for.
-fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<UpstreamConfig>, ConfigError> {
-    let mut upstreams = Vec::new();
-    let mut add = |name: &str, kind: Kind, base_url: Option<String>, globs: &[&str]| {
-        let usual = kind.usual_keys();
-        let key = usual.iter().find_map(|variable| set(variables, variable));
-        if key.is_none() && base_url.is_none() {
-            return;
-        }
-        let variable = match &base_url {
-            Some(_) => "OPENAI_BASE_URL",
-            None => usual.first().copied().unwrap_or_default(),
-        };
-        upstreams.push(UpstreamConfig {
-            name: name.to_owned(),
-            kind,
-            base_url,
-            credential: key.map_or(Credential::None, Credential::Key),
-            models: globs.iter().map(|glob| (*glob).to_owned()).collect(),
-            history: Keeping::Local,
-            window: None,
-            origin: Origin::Environment {
-                variable: variable.to_owned(),
-            },
-        });
-    };
-    let base = variables
-        .get("OPENAI_BASE_URL")
-        .map(|url| url.trim().to_owned())
-        .filter(|url| !url.is_empty());
-    if let Some(url) = &base
+fn usual(variables: &BTreeMap<String, String>) -> Result<Vec<Table<'_>>, ConfigError> {
+    let base_url = value(variables, OPENAI_BASE_URL);
+    if let Some(url) = base_url
         && !(url.starts_with("http://") || url.starts_with("https://"))
     {
         return Err(ConfigError::Wrong {
-            origin: Origin::Environment {
-                variable: "OPENAI_BASE_URL".to_owned(),
-            },
-            key: format!("{}.openai.base_url", Section::Upstream.name()),
+            origin: origin(OPENAI_BASE_URL),
+            key: "upstream.openai.base_url".to_owned(),
             problem: "must start with http:// or https://".to_owned(),
         });
     }
-    let elsewhere = base.filter(|url| !at_openai(url));
-    match elsewhere {
-        Some(url) => add("openai", Kind::OpenAiChat, Some(url), &["gpt-*", "o*"]),
-        None => add("openai", Kind::OpenAiResponses, None, &["gpt-*", "o*"]),
-    }
-    add("anthropic", Kind::Anthropic, None, &["claude-*"]);
-    add("gemini", Kind::Gemini, None, &["gemini-*"]);
-    // A self-hosted server may have models of any name, and no other upstream has them.
-    if let [only] = upstreams.as_mut_slice()
-        && only.base_url.is_some()
-    {
-        only.models.push(EVERYTHING.to_owned());
-    }
-    Ok(upstreams)
+    let base_url = base_url.filter(|url| !is_openai(url));
+    let openai = match base_url {
+        Some(_) => Kind::OpenAiChat,
+        None => Kind::OpenAiResponses,
+    };
+    let usual = [
+        ("openai", openai, "gpt-*,o*", base_url),
+        ("anthropic", Kind::Anthropic, "claude-*", None),
+        ("gemini", Kind::Gemini, "gemini-*", None),
+    ];
+    let tables = usual
+        .into_iter()
+        .filter_map(|(name, kind, models, base_url)| {
+            let keys = kind.usual_keys();
+            let key = keys.iter().find(|key| value(variables, key).is_some());
+            let variable = match base_url {
+                Some(_) => OPENAI_BASE_URL,
+                None => key?,
+            };
+            let values = [
+                ("kind", Some(kind.as_str())),
+                ("models", Some(models)),
+                ("base_url", base_url),
+                ("api_key_env", key.copied()),
+            ];
+            let mut table = Table::new("upstream", Some(name.to_owned()), origin(variable));
+            for (key, value) in values {
+                if let Some(value) = value {
+                    table
+                        .values
+                        .insert(key, Located::text(value, &table.origin));
+                }
+            }
+            Some(table)
+        });
+    Ok(tables.collect())
 }
 
-fn at_openai(url: &str) -> bool {
+fn is_openai(url: &str) -> bool {
     let rest = url.strip_prefix(OPENAI);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

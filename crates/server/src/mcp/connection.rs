@@ -9,7 +9,7 @@ use throughline::tool::{McpError, McpServer, McpTools};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::config::{McpConfig, McpReach};
+use crate::config::{McpConfig, McpTransport};
 use crate::error::ApiError;
 
 /// How long a server is not asked again after the first attempt that failed; each further one
@@ -36,9 +36,9 @@ struct ConnectionAttempts {
 
 impl McpConnection {
     pub(super) fn new(label: &str, config: &McpConfig) -> Self {
-        let server = match &config.reach {
-            McpReach::Url(url) => McpServer::http(url.clone()),
-            McpReach::Command(words) => {
+        let server = match &config.transport {
+            McpTransport::Url(url) => McpServer::http(url.clone()),
+            McpTransport::Command(words) => {
                 let mut words = words.iter().cloned();
                 McpServer::stdio(words.next().unwrap_or_default(), words)
             }

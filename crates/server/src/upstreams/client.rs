@@ -10,7 +10,9 @@ use throughline::client::{
 use throughline::telemetry::Metrics;
 use throughline::{Anthropic, ChatClient, Demo, Foundry, Gemini, OpenAi};
 
-use crate::config::{CompactionConfig, ConfigError, Credential, Keeping, Kind, UpstreamConfig};
+use crate::config::{
+    CompactionConfig, ConfigError, Credential, HistoryLocation, Kind, UpstreamConfig,
+};
 
 /// What all clients have in common.
 pub(super) struct Common<'a> {
@@ -89,25 +91,25 @@ fn keeps(
 ) -> Result<Arc<dyn ChatClient>, ConfigError> {
     let stores = client.abilities().stores_history;
     match (config.history, stores) {
-        (Keeping::Service, StoresHistory::Never) => Err(wrong(
+        (HistoryLocation::Service, StoresHistory::Never) => Err(wrong(
             config,
             "history",
             format!(
                 "\"service\" needs a vendor that keeps conversations, and {} keeps none; \
                  take it out, or write \"local\"",
-                config.kind
+                config.kind.as_str()
             ),
         )),
-        (Keeping::Local, StoresHistory::Always) => Err(wrong(
+        (HistoryLocation::Local, StoresHistory::Always) => Err(wrong(
             config,
             "history",
             format!(
                 "{} always keeps conversations; write \"service\"",
-                config.kind
+                config.kind.as_str()
             ),
         )),
-        (Keeping::Local, StoresHistory::Never | StoresHistory::Optional)
-        | (Keeping::Service, StoresHistory::Optional | StoresHistory::Always) => Ok(client),
+        (HistoryLocation::Local, StoresHistory::Never | StoresHistory::Optional)
+        | (HistoryLocation::Service, StoresHistory::Optional | StoresHistory::Always) => Ok(client),
     }
 }
 

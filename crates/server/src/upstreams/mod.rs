@@ -18,7 +18,7 @@ use throughline::ChatClient;
 use throughline::client::{HttpSettings, HttpTransport, MemoryBudget, Timeouts};
 use throughline::telemetry::Metrics;
 
-use crate::config::{AgentConfig, Config, ConfigError, Keeping, Kind, Origin};
+use crate::config::{AgentConfig, Config, ConfigError, HistoryLocation, Kind, Origin};
 use crate::error::ApiError;
 use crate::suggest::{did_you_mean, suggest};
 
@@ -34,7 +34,7 @@ pub struct Upstream {
     /// The client, with a breaker around it and retries around that. Its requests name the model.
     pub client: Arc<dyn ChatClient>,
     /// Who keeps conversations.
-    pub history: Keeping,
+    pub history: HistoryLocation,
     /// Bare names that go here, with `*` for anything.
     pub models: Vec<String>,
     /// Tokens that the windows of its models hold, if it is said.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use throughline_testkit::Scratch;
 
 use super::{Route, Upstreams};
-use crate::config::{Config, ConfigError, Keeping, Kind, Sources};
+use crate::config::{Config, ConfigError, HistoryLocation, Kind, Sources};
 
 fn load(file: &str, variables: &[(&str, &str)]) -> Result<Upstreams, ConfigError> {
     let folder = Scratch::new("upstreams");
@@ -197,7 +197,7 @@ fn only_vendors_that_can_are_asked_to_keep_history() {
         match (load(&file, &[("KEY", "k")]), can) {
             (Ok(upstreams), true) => {
                 let route = upstreams.route(Some("x/y")).unwrap();
-                assert_eq!(route.upstream.history, Keeping::Service);
+                assert_eq!(route.upstream.history, HistoryLocation::Service);
             }
             (Err(error), false) => {
                 assert_eq!(error.key(), Some("upstream.x.history"), "{error}");

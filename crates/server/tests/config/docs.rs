@@ -2,36 +2,36 @@
 
 use std::fmt::Write as _;
 
-use throughline_server::{KEYS, Key, SHORT, Section, Takes};
+use throughline_server::{KEYS, Key, SECTIONS, SHORT, ValueType};
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
 fn takes(key: &Key) -> String {
-    match key.takes {
-        Takes::Text => "text".to_owned(),
-        Takes::Number(least, most) if most > 1 << 60 => format!("number, at least {least}"),
-        Takes::Number(least, most) => format!("number, {least} to {most}"),
-        Takes::Words(words) => {
+    match key.value {
+        ValueType::Text => "text".to_owned(),
+        ValueType::Number(least, most) if most > 1 << 60 => format!("number, at least {least}"),
+        ValueType::Number(least, most) => format!("number, {least} to {most}"),
+        ValueType::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             words.join(", ")
         }
-        Takes::List => "list of texts".to_owned(),
-        Takes::Command => "program and arguments".to_owned(),
-        Takes::Map => "table of texts".to_owned(),
-        Takes::Anything => "".to_owned(),
+        ValueType::List => "list of texts".to_owned(),
+        ValueType::Command => "program and arguments".to_owned(),
+        ValueType::Map => "table of texts".to_owned(),
+        ValueType::Unread => "".to_owned(),
     }
 }
 
 /// The tables of the page.
 fn reference() -> String {
     let mut text = String::new();
-    for section in Section::ALL {
+    for section in SECTIONS {
         let head = match section {
-            Section::Upstream | Section::Agent => format!("[[{}]]", section.name()),
-            Section::Mcp => "[mcp.LABEL]".to_owned(),
-            section => format!("[{}]", section.name()),
+            "upstream" | "agent" => format!("[[{section}]]"),
+            "mcp" => "[mcp.LABEL]".to_owned(),
+            section => format!("[{section}]"),
         };
         writeln!(text, "### `{head}`\n").unwrap();
         writeln!(text, "| key | takes | default | what it does | variable |").unwrap();
@@ -57,7 +57,7 @@ fn reference() -> String {
                 key.name,
                 cell(&takes(key)),
                 cell(&default),
-                cell(key.about),
+                cell(key.description),
                 variable
             )
             .unwrap();

@@ -1,13 +1,13 @@
 //! A walk over all keys: each refuses by its name, or changes something, by file and by environment.
 
-use throughline_server::{Config, ConfigError, KEYS, Key, Section};
+use throughline_server::{Config, ConfigError, KEYS, Key, is_named};
 
 use super::{bare, from_environment, load};
 
 /// What a table needs beside the key that is looked at, and tables that it names.
-fn base(section: Section) -> (&'static [(&'static str, &'static str)], &'static str) {
+fn base(section: &str) -> (&'static [(&'static str, &'static str)], &'static str) {
     match section {
-        Section::Upstream => (
+        "upstream" => (
             &[
                 ("name", "\"x\""),
                 ("kind", "\"openai-responses\""),
@@ -15,11 +15,11 @@ fn base(section: Section) -> (&'static [(&'static str, &'static str)], &'static 
             ],
             "",
         ),
-        Section::Agent => (
+        "agent" => (
             &[("id", "\"x\""), ("model", "\"demo\"")],
             "[mcp.sample]\nurl = \"http://127.0.0.1:9/mcp\"\n",
         ),
-        Section::Mcp => (&[("url", "\"http://127.0.0.1:9/mcp\"")], ""),
+        "mcp" => (&[("url", "\"http://127.0.0.1:9/mcp\"")], ""),
         _ => (&[], ""),
     }
 }
@@ -28,9 +28,9 @@ fn base(section: Section) -> (&'static [(&'static str, &'static str)], &'static 
 fn file(key: &Key, value: Option<&str>) -> String {
     let (others, tables) = base(key.section);
     let head = match key.section {
-        Section::Upstream | Section::Agent => format!("[[{}]]", key.section.name()),
-        Section::Mcp => "[mcp.x]".to_owned(),
-        section => format!("[{}]", section.name()),
+        "upstream" | "agent" => format!("[[{}]]", key.section),
+        "mcp" => "[mcp.x]".to_owned(),
+        section => format!("[{section}]"),
     };
     let mut text = format!("{head}\n");
     for (name, other) in others {
@@ -56,6 +56,220 @@ fn said(value: &str) -> &str {
     value.trim_matches('"')
 }
 
+/// For each key a value other than the default, as TOML, and what one sees of it.
+const SAMPLES: &[(&str, &str, &str)] = &[
+    ("server.listen", "\"127.0.0.1:0\"", "the bound address"),
+    (
+        "server.store",
+        "\"memory:\"",
+        "`/healthz` names another engine",
+    ),
+    ("server.auth", "\"keys\"", "refuses to start"),
+    (
+        "server.dialect",
+        "\"openresponses\"",
+        "no `throughline` member in responses",
+    ),
+    (
+        "server.unsupported",
+        "\"refuse\"",
+        "a request with `temperature` to a model that has none gets 400",
+    ),
+    (
+        "server.runtimes",
+        "\"shared\"",
+        "no threads named `connections` are started",
+    ),
+    ("server.locked_status", "400", "refuses to start"),
+    ("server.log", "\"off\"", "no line for a request"),
+    ("server.log_format", "\"json\"", "lines are JSON objects"),
+    ("upstream.name", "\"other\"", "`other/x` goes there"),
+    (
+        "upstream.kind",
+        "\"anthropic\"",
+        "requests have another format",
+    ),
+    (
+        "upstream.base_url",
+        "\"http://127.0.0.1:9/v2\"",
+        "requests go there",
+    ),
+    (
+        "upstream.api_key_env",
+        "\"SAMPLE_KEY\"",
+        "requests are signed with it",
+    ),
+    (
+        "upstream.token_command",
+        "[\"print-token\"]",
+        "requests are signed with what it prints",
+    ),
+    ("upstream.models", "[\"sample-*\"]", "`sample-1` goes there"),
+    (
+        "upstream.history",
+        "\"service\"",
+        "requests name what the vendor keeps",
+    ),
+    (
+        "upstream.window",
+        "32000",
+        "`truncation: \"auto\"` keeps to it",
+    ),
+    ("agent.id", "\"other\"", "`/v1/models` lists `agent/other`"),
+    ("agent.model", "\"demo/two\"", "another model is asked"),
+    (
+        "agent.instructions",
+        "\"Be brief.\"",
+        "the model is told so",
+    ),
+    (
+        "agent.tools",
+        "[\"mcp:sample\"]",
+        "the model is offered them",
+    ),
+    (
+        "agent.persistence",
+        "\"per_call\"",
+        "history moves after each model call",
+    ),
+    (
+        "mcp.url",
+        "\"http://127.0.0.1:9/other\"",
+        "it is connected there",
+    ),
+    ("mcp.command", "[\"orders-server\"]", "it is started"),
+    (
+        "mcp.effects",
+        "{ get_order = \"read_only\" }",
+        "the tool may run again after a crash",
+    ),
+    (
+        "mcp.approval",
+        "[\"place_order\"]",
+        "calls wait for approval",
+    ),
+    (
+        "history.persistence",
+        "\"per_call\"",
+        "history moves after each model call",
+    ),
+    (
+        "history.parity",
+        "\"service\"",
+        "trailing results are not in the history",
+    ),
+    (
+        "history.on_interrupt",
+        "\"close\"",
+        "an orphaned run is closed",
+    ),
+    (
+        "history.on_open_calls",
+        "\"close\"",
+        "such input is accepted",
+    ),
+    ("history.on_busy", "\"queue\"", "refuses to start"),
+    ("history.on_service_id", "\"warn\"", "the run goes on"),
+    ("limits.rounds", "2", "a run ends with `round_limit`"),
+    ("limits.failed_rounds", "1", "a run ends with `error_limit`"),
+    ("limits.calls", "5", "a run ends with its budget"),
+    ("limits.tokens", "1000", "a run ends with its budget"),
+    ("limits.seconds", "60", "a run ends with its budget"),
+    ("limits.tool_seconds", "10", "a slow tool is given up"),
+    ("limits.body_bytes", "2048", "a larger body gets 413"),
+    (
+        "limits.decoded_ratio",
+        "10",
+        "a body that grows more gets 413",
+    ),
+    ("limits.json_depth", "8", "a deeper body gets 400"),
+    (
+        "limits.header_seconds",
+        "1",
+        "an idle connection is closed sooner",
+    ),
+    ("limits.body_seconds", "1", "a slower body gets 408"),
+    (
+        "limits.connections",
+        "1",
+        "a second connection closes an idle first one, or gets 503",
+    ),
+    ("limits.streams", "1", "a second stream gets 503"),
+    ("limits.keep_alive_seconds", "1", "comments come sooner"),
+    (
+        "limits.memory",
+        "268435456",
+        "large requests are refused sooner",
+    ),
+    ("limits.history_bytes", "0", "every history is read again"),
+    ("limits.answer_bytes", "1024", "a longer answer fails"),
+    (
+        "limits.stall_seconds",
+        "1",
+        "a client that does not read is closed sooner",
+    ),
+    ("limits.drain_seconds", "0", "requests are cut at once"),
+    (
+        "compaction.when",
+        "\"always\"",
+        "a request that says nothing is compacted",
+    ),
+    (
+        "compaction.recent_calls_to_keep",
+        "2",
+        "fewer calls stay in full",
+    ),
+    (
+        "compaction.truncation_threshold",
+        "2000",
+        "shorter histories are compacted",
+    ),
+    (
+        "compaction.budget",
+        "16000",
+        "requests to vendors stay below it",
+    ),
+    (
+        "compaction.window",
+        "32000",
+        "`truncation: \"auto\"` keeps to it",
+    ),
+    (
+        "compaction.narrative_tokens",
+        "400",
+        "the model is asked for a summary after a compaction",
+    ),
+    (
+        "compaction.strategy",
+        "\"text\"",
+        "upstreams get results as text",
+    ),
+    (
+        "compaction.text_before",
+        "\"({tool} said)\"",
+        "upstreams that get text get this",
+    ),
+    (
+        "compaction.text_after",
+        "\"(over)\"",
+        "upstreams that get text get this",
+    ),
+    (
+        "compaction.experimental.native_tool_history",
+        "false",
+        "upstreams get results as text",
+    ),
+    ("retention.*", "30", "refuses to start"),
+    ("cors.*", "[\"*\"]", "refuses to start"),
+    ("recall.*", "true", "refuses to start"),
+];
+
+fn sample(key: &Key) -> (&'static str, &'static str) {
+    let found = SAMPLES.iter().find(|(path, ..)| *path == key.path());
+    let (_, sample, seen) = found.expect("every key has a sample");
+    (sample, seen)
+}
+
 const KEY: (&str, &str) = ("SAMPLE_KEY", "k");
 
 fn with_key(file: &str) -> Result<Config, ConfigError> {
@@ -66,19 +280,15 @@ fn with_key(file: &str) -> Result<Config, ConfigError> {
 fn every_key_refuses_by_its_name_or_changes_something() {
     let mut refusing = 0;
     for key in KEYS {
-        assert!(
-            !key.sample.is_empty() && !key.seen.is_empty(),
-            "{}",
-            key.path()
-        );
-        let found = with_key(&file(key, Some(key.sample)));
+        let (sample, seen) = sample(key);
+        let found = with_key(&file(key, Some(sample)));
         match found {
             Err(ConfigError::NotBuilt {
                 key: named,
                 feature,
                 origin,
             }) => {
-                assert_eq!(key.seen, "refuses to start", "{named}");
+                assert_eq!(seen, "refuses to start", "{named}");
                 let name = if key.name == "*" {
                     "anything"
                 } else {
@@ -97,7 +307,7 @@ fn every_key_refuses_by_its_name_or_changes_something() {
             }
             Err(other) => panic!("{}: {other}", key.path()),
             Ok(changed) => {
-                assert_ne!(key.seen, "refuses to start", "{}", key.path());
+                assert_ne!(seen, "refuses to start", "{}", key.path());
                 let plain = bare(with_key(&file(key, None)).unwrap());
                 assert_ne!(bare(changed), plain, "{} changes nothing", key.path());
             }
@@ -111,18 +321,19 @@ fn every_key_can_be_set_by_environment() {
     for key in KEYS.iter().filter(|key| key.name != "*") {
         if matches!(
             (key.section, key.name),
-            (Section::Upstream, "name") | (Section::Agent, "id")
+            ("upstream", "name") | ("agent", "id")
         ) {
             continue;
         }
         let variable = key.variable().replace("_NAME_", "_X_");
+        let (sample, _) = sample(key);
         let without = match key.name {
             // The file must not have the address that stands against it.
             "command" => "[mcp.x]\napproval = []\n".to_owned(),
             _ => file(key, None),
         };
-        let set = from_environment(&without, &[KEY, (&variable, said(key.sample))]);
-        let written = with_key(&file(key, Some(key.sample)));
+        let set = from_environment(&without, &[KEY, (&variable, said(sample))]);
+        let written = with_key(&file(key, Some(sample)));
         match (set, written) {
             (Ok(set), Ok(written)) => assert_eq!(bare(set), bare(written), "{variable}"),
             (Err(set), Err(_)) => {
@@ -138,7 +349,7 @@ fn defaults_are_what_the_table_says() {
     // Reading the default of every key that has one changes nothing.
     let plain = load("").unwrap();
     for key in KEYS {
-        if key.section.is_named() || key.default.is_empty() {
+        if is_named(key.section) || key.default.is_empty() {
             continue;
         }
         let set = from_environment("", &[(&key.variable(), key.default)]).unwrap();

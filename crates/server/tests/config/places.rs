@@ -1,7 +1,7 @@
 //! Flags win over variables, variables over the file, the file over defaults.
 
 use throughline::tool::Effect;
-use throughline_server::{Credential, Flags, Kind, McpReach};
+use throughline_server::{Credential, Flags, Kind, McpTransport};
 
 use super::{from_environment, load, load_with};
 
@@ -107,14 +107,18 @@ fn lists_tables_and_commands_can_be_said_in_a_variable() {
     assert_eq!(one("EFFECTS", toml).effects, effects);
     assert_eq!(one("APPROVAL", "a,b").approval, ["a", "b"]);
     assert_eq!(one("APPROVAL", "[\"a, b\"]").approval, ["a, b"]);
-    let command =
-        |words: &[&str]| McpReach::Command(words.iter().map(|word| (*word).to_owned()).collect());
+    let command = |words: &[&str]| {
+        McpTransport::Command(words.iter().map(|word| (*word).to_owned()).collect())
+    };
     assert_eq!(
-        one("COMMAND", "serve --all").reach,
+        one("COMMAND", "serve --all").transport,
         command(&["serve", "--all"])
     );
     let toml = "[\"serve\", \"two words\"]";
-    assert_eq!(one("COMMAND", toml).reach, command(&["serve", "two words"]));
+    assert_eq!(
+        one("COMMAND", toml).transport,
+        command(&["serve", "two words"])
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use throughline::agent::Compaction;
 use throughline::compact::Policy;
 
 use super::wire::{CompactionRequest, Managed, Wished};
-use crate::config::{CompactionConfig, When};
+use crate::config::{CompactionConfig, CompactionDefault};
 
 /// What a request asks for, on an upstream whose windows hold so much.
 ///
@@ -22,7 +22,7 @@ pub(super) fn compaction(
     let is_asked = asked.fits_window || asked.managed != Managed::Unsaid;
     match asked.wished {
         Wished::Off => Compaction::Off,
-        Wished::Unsaid if !is_asked && config.when == When::Asked => Compaction::Off,
+        Wished::Unsaid if !is_asked && config.when == CompactionDefault::Asked => Compaction::Off,
         Wished::Unsaid | Wished::On { .. } => policy(config, window, asked).into(),
     }
 }
@@ -78,12 +78,12 @@ mod tests {
 
     use super::compaction;
     use crate::api::openai::responses::wire::CreateRequest;
-    use crate::config::{CompactionConfig, When};
+    use crate::config::{CompactionConfig, CompactionDefault};
 
     /// As it is without a file.
     fn config() -> CompactionConfig {
         CompactionConfig {
-            when: When::Asked,
+            when: CompactionDefault::Asked,
             recent_calls: 6,
             threshold: 10_000,
             budget: None,
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(of(&config(), None, "{}"), None);
         assert_eq!(of(&config(), None, r#"{"truncation":"disabled"}"#), None);
         let always = CompactionConfig {
-            when: When::Always,
+            when: CompactionDefault::Always,
             ..config()
         };
         assert_eq!(of(&always, None, "{}"), Some(Policy::default()));

@@ -22,7 +22,7 @@ use super::trigger::{WholeConversation, answer_with_compaction};
 use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
 use crate::api::openai::items::{InputItems, KnownCall};
-use crate::config::Keeping;
+use crate::config::HistoryLocation;
 use crate::error::ApiError;
 use crate::service::{
     Answer, DetachOnDrop, EventLog, LiveRun, RunMemory, RunPhase, Unfinished, begun_at, work,
@@ -327,7 +327,7 @@ fn in_memory(target: &ResolvedTarget, history: &[Arc<Message>]) -> Result<Thread
 
 /// Hand a new thread over to the upstream, if that keeps the history.
 async fn set_owner(thread: &Thread, target: &ResolvedTarget) -> Result<(), ApiError> {
-    let keeps = target.upstream.history == Keeping::Service;
+    let keeps = target.upstream.history == HistoryLocation::Service;
     if !keeps || !thread.snapshot().is_empty() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 use super::offered::OfferedTools;
 use super::wire::{CreateRequest, Handling, Ignored, handling, is_content, left_out, of_loss};
 use crate::api::openai::items::{InputItem, InputItems, messages_of};
-use crate::config::Keeping;
+use crate::config::HistoryLocation;
 use crate::config::Unsupported;
 use crate::error::ApiError;
 use crate::upstreams::Route;
@@ -32,7 +32,7 @@ impl ModelCall<'_> {
         }
         let mut ignored = left_out(request, native);
         let asks = request.compaction();
-        if self.route.upstream.history == Keeping::Service && asks.is_asked() {
+        if self.route.upstream.history == HistoryLocation::Service && asks.is_asked() {
             let reason =
                 "the upstream keeps this conversation, and decides what its model is shown";
             for key in ["truncation", "context_management", "throughline.compaction"] {
