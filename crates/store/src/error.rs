@@ -198,6 +198,12 @@ pub enum Error {
         /// What it said.
         detail: String,
     },
+    /// An operation panicked, which is a defect of the store. Nothing of it was written.
+    #[error("the operation failed with a panic: {message}; nothing was written")]
+    Panicked {
+        /// What the panic said.
+        message: String,
+    },
     /// The store was written by a newer version.
     #[error("the store has schema {found}, this program knows up to {known}; use a newer one")]
     Newer {
@@ -432,7 +438,9 @@ impl Error {
             | Self::Url { .. } => ErrorKind::Invalid,
             Self::Corrupt { .. } | Self::Newer { .. } | Self::Older { .. } => ErrorKind::Corrupt,
             Self::Full => ErrorKind::Full,
-            Self::Io { .. } | Self::Stream { .. } | Self::Closed => ErrorKind::Unavailable,
+            Self::Io { .. } | Self::Stream { .. } | Self::Panicked { .. } | Self::Closed => {
+                ErrorKind::Unavailable
+            }
         }
     }
 }

@@ -167,6 +167,7 @@ pub const MISTAKES: &[Mistake] = &[
     small("result-twice", "a call has one result", &[]),
     small("result-other", "a call that has a result gets no other one", &[]),
     small("result-gap", "a result comes before its node", &[]),
+    small("panic-uncaught", "an operation that panics fails alone", &[]),
     small("late-refusal", "what a refused operation wrote is undone", &[]),
     small("cursor-moved", "a cursor of another branch is refused", &[]),
     small("cursor-beyond", "a cursor stands within its thread", &[]),

@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 
 use super::{Fixture, block_on, said};
-use crate::engines::sqlite::fault::Stop;
+use crate::engines::sqlite::fault::{Done, Stop};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::trials::Op;
 use crate::{Anchor, At, Begin, Engine, Error, NewItem, Publish, ThreadId, Version};
@@ -110,6 +110,73 @@ fn a_refused_member_leaves_the_others_alone() {
     );
     let opened = block_on(f.store.open(&f.scope, &At::Thread(id), 1)).unwrap();
     assert_eq!(opened.queued, 0);
+}
+
+#[test]
+fn an_operation_that_panics_fails_alone() {
+    let f = Fixture::new();
+    let (a, b) = (f.thread("a"), f.thread("b"));
+    let (begin_a, begin_b) = (begin(&f, &a), begin(&f, &b));
+    let panicking = f.store.shared.write(Op::Other, |tx| -> Done<()> {
+        let sql = "INSERT INTO queue(thread, body) VALUES(1, '{}')";
+        run_sql(tx.conn, sql, [])?;
+        panic!("a planted panic");
+    });
+    let (first, middle, last) = in_one_group!(
+        f,
+        f.store.begin(&f.scope, &begin_a),
+        panicking,
+        f.store.begin(&f.scope, &begin_b),
+    );
+    let error = block_on(middle).unwrap_err();
+    assert!(
+        matches!(&error, Error::Panicked { message } if message == "a planted panic"),
+        "{error:?}"
+    );
+    block_on(first).unwrap();
+    block_on(last).unwrap();
+    // The writer thread lives on, and nothing of the operation is left.
+    let lease = f.begin(&f.thread("c"), "one");
+    f.publish(lease, 0, "1");
+    for thread in [a, b] {
+        let opened = block_on(f.store.open(&f.scope, &At::Thread(thread), 1)).unwrap();
+        assert_eq!((opened.unsettled.is_some(), opened.queued), (true, 0));
+    }
+    assert_eq!(block_on(f.store.check(&mut |_| {})).unwrap().damage, []);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a planted panic");
+    }
+}
+
+#[test]
+fn no_caller_waits_for_a_writer_thread_that_is_gone() {
+    let f = Fixture::new();
+    let id = f.thread("t");
+    let begun = begin(&f, &id);
+    let (go, held) = hold(&f);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let bomb = Bomb;
+    let mut gone = Box::pin(f.store.shared.write(Op::Other, move |_| {
+        let _ = &bomb;
+        Ok(())
+    }));
+    assert!(gone.as_mut().poll(&mut context).is_pending());
+    // Its caller has gone, so the writer thread drops it, outside of the operation.
+    drop(gone);
+    let mut next = Box::pin(f.store.begin(&f.scope, &begun));
+    assert!(next.as_mut().poll(&mut context).is_pending());
+    go.send(()).unwrap();
+    held.join().unwrap();
+    let error = block_on(next).unwrap_err();
+    assert!(matches!(error, Error::Closed), "{error:?}");
+    let error = block_on(f.store.renew()).unwrap_err();
+    assert!(matches!(error, Error::Closed), "{error:?}");
 }
 
 #[test]

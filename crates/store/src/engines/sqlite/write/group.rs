@@ -2,11 +2,13 @@
 //!
 //! An operation that is refused has written nothing, so the others go on. When the storage fails,
 //! the group is rolled back and its operations are tried one by one: no caller was answered yet, so
-//! nothing is lost and nothing done twice.
+//! nothing is lost and nothing done twice. The same happens when an operation panics.
 //!
 //! A commit waits for fsync unless it holds only events of live runs (ADR 19). Those survive the
 //! death of the process, and the next commit that waits makes them survive a power cut.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 use super::connection::WriteConnection;
@@ -116,7 +118,13 @@ impl WriteConnection {
                 now = shared.options.clock.now();
             }
             let mut tx = self.tx(shared, now, owner, effects);
-            job.run(&mut tx)?;
+            // Nothing that the panicking operation leaves half-done is used: the transaction is rolled
+            // back, with what is remembered of its events, and its effects are dropped.
+            match catch_unwind(AssertUnwindSafe(|| job.run(&mut tx))) {
+                Ok(ran) => ran?,
+                Err(panic) if trials::planted("panic-uncaught") => resume_unwind(panic),
+                Err(panic) => return Err(Stop::Broken(panicked(&*panic))),
+            }
             effects = tx.effects;
         }
         let tx = self.tx(shared, now, owner, effects);
@@ -185,6 +193,15 @@ impl WriteConnection {
                 Err(error) => job.fail(error),
             }
         }
+    }
+}
+
+/// The error of an operation that panicked.
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Error::Panicked {
+        message: text.unwrap_or_else(|| "no message".to_owned()),
     }
 }
 

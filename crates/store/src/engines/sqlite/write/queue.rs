@@ -141,6 +141,12 @@ impl Shared {
         self.watch.wake_all();
     }
 
+    /// Drop the operations that wait; their callers are answered that the store is closed.
+    pub(super) fn drop_waiting(&self) {
+        let jobs = std::mem::take(&mut lock(&self.queue).jobs);
+        drop(jobs);
+    }
+
     /// Wait for work, at most so long, and take it.
     pub(super) fn take(&self, patience: Option<Duration>) -> Taken {
         let mut queue = lock(&self.queue);

@@ -25,6 +25,7 @@ pub(crate) fn run(mut connection: WriteConnection, shared: &Shared) {
     };
     // Nothing was begun yet, and no caller waits for anything.
     let mut patience = None;
+    let _refusal = RefuseAtEnd(shared);
     loop {
         let Taken { jobs, last } = shared.take(patience);
         if !jobs.is_empty() {
@@ -41,6 +42,17 @@ pub(crate) fn run(mut connection: WriteConnection, shared: &Shared) {
         connection.erase();
         connection.checkpoint();
         patience = connection.patience(shared);
+    }
+}
+
+/// Refuses all operations when the writer thread ends, also by a panic: no caller may wait for a thread
+/// that is gone.
+struct RefuseAtEnd<'s>(&'s Shared);
+
+impl Drop for RefuseAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.drop_waiting();
     }
 }
 
