@@ -14,8 +14,9 @@ pub use builder::AgentBuilder;
 pub use crate::prompt::{Compaction, Condensed, condense};
 pub use crate::run::order;
 pub use crate::run::{
-    Additions, AttachError, Attached, BadEvent, BadLimit, BuildError, Calling, ContextProvider,
-    Input, Keep, Limits, MessageFilter, Need, OnRepeat, Outcome, ProviderContext, ProviderError,
-    ProviderScope, ProviderSpec, ProviderState, Remedy, Run, RunEnd, RunError, RunEvent, RunFailed,
-    RunOptions, RunStream, RunUsage, StateError, Step, Told, Typed, TypedError, TypedRun,
+    Additions, AttachError, Attached, BadEvent, BadLimit, BuildError, Calling, Completion,
+    ContextProvider, Input, Keep, Limits, MessageFilter, Need, OnRepeat, Outcome, ProviderContext,
+    ProviderError, ProviderScope, ProviderSpec, ProviderState, Remedy, Run, RunEnd, RunError,
+    RunEvent, RunFailed, RunOptions, RunStream, RunUsage, StateError, Step, Typed, TypedError,
+    TypedRun,
 };

@@ -1,26 +1,25 @@
-//! How a run ended, as its record says.
+//! How a run ended, as the store has it.
 
 use throughline_model::Stop;
 use throughline_store::Run;
 use throughline_wire::Loss;
 
-use super::driver::told_error;
 use super::events::stop_of;
 use super::outcome::{Outcome, RunFailed};
 use crate::thread::StopReason;
 use crate::thread::journal::{end_of, losses_of};
 
-/// How a run ended, for whoever looks at it later.
+/// How a run ended, as it can be read later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     /// Why it stopped.
     pub stop: StopReason,
     /// Why the model stopped in its last answer.
     pub finish: Option<Stop>,
-    /// What went wrong, if something did: for a model call the name of its
-    /// [`ErrorKind`](crate::client::ErrorKind), else `run`, and what people read.
+    /// The error of a failed run: for a model call the name of its
+    /// [`ErrorKind`](crate::client::ErrorKind), else `run`, and the text.
     pub error: Option<(String, String)>,
-    /// What services could not be told in its model calls.
+    /// What services did not take in its model calls.
     pub losses: Vec<Loss>,
 }
 
@@ -36,9 +35,9 @@ impl From<&Outcome> for RunEnd {
 }
 
 impl From<&RunFailed> for RunEnd {
-    /// The same that the record says of it.
+    /// The same that the store has of it.
     fn from(failed: &RunFailed) -> Self {
-        let (kind, text) = told_error(&failed.source);
+        let (kind, text) = failed.source.recorded();
         Self {
             error: Some((kind.to_owned(), text)),
             ..Self::from(failed.outcome())

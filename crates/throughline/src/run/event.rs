@@ -4,8 +4,8 @@ use throughline_store::{RunId, ThreadId};
 
 use crate::thread::StopReason;
 
-/// One thing that happens in a run, as its readers see it. A run that streams its model calls and
-/// one that does not tell the same story; only the deltas are longer in the latter.
+/// Something that happened in a run. A run that streams its model calls and one that does not have the
+/// same events, with longer deltas in the latter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
     /// The run began.
@@ -20,18 +20,18 @@ pub enum RunEvent {
         /// Which, from 0.
         step: u32,
     },
-    /// What the model is given in a call became smaller: older calls gave way to digests of them.
-    /// The record has everything.
+    /// The prompt of a model call was compacted: digests stand for older calls. The record has
+    /// everything.
     Compacted {
         /// Which model call.
         step: u32,
-        /// What was done, and why.
+        /// What compaction did, and why.
         report: Report,
     },
-    /// What became of a summary that a model was asked for after a compaction, perhaps in an earlier
-    /// run, and what it cost. What is kept of it is shown from the next compaction on.
+    /// A summary that a model wrote after a compaction, perhaps of an earlier run, was accepted or
+    /// rejected. An accepted one is shown from the next compaction on.
     Narrated {
-        /// What became of it.
+        /// Its result and its cost.
         narrated: NarrativeOutcome,
     },
     /// More text of the answer.
@@ -52,7 +52,7 @@ pub enum RunEvent {
         /// The text to append.
         delta: String,
     },
-    /// More of a summary of what the model thinks.
+    /// More of a summary of the model's reasoning.
     Summary {
         /// Which model call.
         step: u32,
@@ -63,7 +63,7 @@ pub enum RunEvent {
         /// The text to append.
         delta: String,
     },
-    /// More of what the model thinks.
+    /// More of the model's reasoning.
     Reasoning {
         /// Which model call.
         step: u32,
@@ -81,8 +81,8 @@ pub enum RunEvent {
         /// The content.
         content: Content,
     },
-    /// What was begun at a place is never finished: its model call broke off. It is no part of the
-    /// transcript. If the call is made again, another [`RunEvent::Asked`] comes, and new contents.
+    /// The content at a place will not be finished, because its model call failed. It is no part of
+    /// the transcript. If the call is retried, another [`RunEvent::Asked`] comes, and new contents.
     Incomplete {
         /// Which model call.
         step: u32,
@@ -119,8 +119,8 @@ pub enum RunEvent {
 }
 
 impl RunEvent {
-    /// Whether it is what somebody who watches an answer come waits for.
-    pub(crate) fn is_word(&self) -> bool {
+    /// Whether it has content of an answer.
+    pub(crate) fn is_content(&self) -> bool {
         match self {
             Self::Text { .. }
             | Self::Refusal { .. }
@@ -139,8 +139,8 @@ impl RunEvent {
         }
     }
 
-    /// The text that a content brings along, as readers see it grow.
-    pub(crate) fn brought(step: u32, at: Place, content: &Content, mut emit: impl FnMut(Self)) {
+    /// The deltas for the text that a content has when it is begun.
+    pub(crate) fn deltas_of(step: u32, at: Place, content: &Content, mut emit: impl FnMut(Self)) {
         match &content.body {
             Body::Text(text) if !text.text.is_empty() => {
                 let delta = text.text.clone();

@@ -1,4 +1,4 @@
-//! A run that was ordered: awaited for its outcome, or read as a stream of events.
+//! The handle of a run: awaited for its outcome, or read as a stream of events.
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::TypedRun;
-use super::driver::{self, EventBatch, Job, NumberedEvent, Starter};
+use super::driver::{self, Caller, EventBatch, NumberedEvent, RunContext};
 use super::event::RunEvent;
 use super::input::Input;
 use super::limits::{Calling, Limits};
@@ -29,7 +29,7 @@ use crate::thread::Pending;
 use crate::thread::{OnBusy, OnInterrupt, OnOpenCalls, Persistence, Thread};
 use crate::tool::Tool;
 
-/// What is said about a call that waits.
+/// The caller's reply about a call that waits.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Approve,
@@ -38,17 +38,17 @@ pub(crate) enum Reply {
     Result(throughline_model::Outcome, Output),
 }
 
-/// An answer to the call at a place.
+/// A reply, and the call that it is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) at: CallRef,
-    /// Its id, for people to read.
+    /// Its id, for error messages.
     pub(crate) call: CallId,
     pub(crate) reply: Reply,
 }
 
 impl Answered {
-    /// The call does not wait for this.
+    /// The error about a call that does not wait for this reply.
     pub(crate) fn not_pending(&self, pending: Vec<String>) -> RunError {
         RunError::NotPending {
             call: self.call.to_string(),
@@ -56,7 +56,7 @@ impl Answered {
         }
     }
 
-    /// Whether a call in a state takes such an answer.
+    /// Whether a call in a state takes this reply.
     pub(crate) fn fits(&self, state: CallState) -> bool {
         match (&self.reply, state) {
             (Reply::Expire, _) | (_, CallState::Taken) => true,
@@ -66,15 +66,15 @@ impl Answered {
     }
 }
 
-/// What the driver is to do.
+/// What the driver executes.
 pub(crate) enum Command {
     /// Start a run with input.
     Start(Input),
-    /// Start a run at an open node, with answers to the calls for which it waits.
+    /// Start a run at an open node, with replies for the calls that the node waits for.
     Reply(Input, Vec<Answered>),
-    /// Go on with the run of this id, which no worker has.
+    /// Resume this run, which no worker has.
     TakeOver(Box<throughline_store::Run>, Vec<Answered>),
-    /// Go on with the run that is parked, died or failed on the thread.
+    /// Resume the run on the thread that is parked, interrupted or failed.
     Resume(Vec<Answered>),
     /// Cancel the run on the thread.
     Cancel,
@@ -101,14 +101,13 @@ pub(super) mod sealed {
     impl Sealed for Cancel {}
 }
 
-/// A run that was ordered. It begins when it is awaited or streamed; dropping it while it goes
-/// on cancels it: what had finished is kept, what was open is closed, and the thread can go on.
+/// A run. It begins when it is awaited or streamed. Dropping it while it works cancels it: what had
+/// finished is kept, open calls are closed, and the thread can be used again.
 ///
-/// Its parameter says what it is for and so which methods it has; see [`order`](crate::agent::order).
+/// The type parameter says what the run is for and so which methods it has; see [`order`](crate::agent::order).
 #[must_use = "a run begins when it is awaited or streamed"]
 pub struct Run<O: Order = order::Start> {
-    agent: Arc<AgentSetup>,
-    job: Job,
+    context: RunContext,
     options: RunOptions,
     command: Command,
     in_place: bool,
@@ -117,13 +116,13 @@ pub struct Run<O: Order = order::Start> {
 
 impl Run<order::Start> {
     pub(crate) fn begin(agent: &Arc<AgentSetup>, thread: &Thread, input: Input) -> Self {
-        Self::new(agent, thread, Command::Start(input.from_caller()))
+        Self::new(agent, thread, Command::Start(input.with_caller_source()))
     }
 }
 
 impl Run<order::Reply> {
     pub(crate) fn reply(agent: &Arc<AgentSetup>, thread: &Thread, input: Input) -> Self {
-        let command = Command::Reply(input.from_caller(), Vec::new());
+        let command = Command::Reply(input.with_caller_source(), Vec::new());
         Self::new(agent, thread, command)
     }
 }
@@ -149,8 +148,7 @@ impl Run<order::Cancel> {
 }
 
 impl<O: Working> Run<O> {
-    /// With options, which stay the caller's. A run that is gone on with keeps those that it began
-    /// with.
+    /// With options. A run that is resumed keeps those that it began with.
     pub fn options(mut self, options: &RunOptions) -> Self {
         self.options = options.clone();
         self
@@ -204,7 +202,7 @@ impl<O: Working> Run<O> {
         self
     }
 
-    /// With a choice about a run that died on the thread.
+    /// With a choice about an interrupted run on the thread.
     pub fn on_interrupt(mut self, on_interrupt: OnInterrupt) -> Self {
         self.options.on_interrupt = Some(on_interrupt);
         self
@@ -216,8 +214,8 @@ impl<O: Working> Run<O> {
         self
     }
 
-    /// Once: the same key and input again give this run's answer, and another input is refused. A
-    /// run that is resumed has no input and no key.
+    /// With an idempotency key: the same key and input again get the outcome of this run, and the key
+    /// with another input is refused. It has no effect on a run that is resumed, which has no input.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.options.key = self.command.input().map(|input| Idempotency {
             key: key.into(),
@@ -235,7 +233,7 @@ impl<O: Working> Run<O> {
     }
 
     pub(super) fn settings_mut(&mut self) -> &mut Settings {
-        let agent = &self.agent;
+        let agent = &self.context.agent;
         self.options
             .settings
             .get_or_insert_with(|| agent.settings.clone())
@@ -243,7 +241,7 @@ impl<O: Working> Run<O> {
 }
 
 impl<O: Answering> Run<O> {
-    /// Let a pending call run.
+    /// Approve a pending call, so that it runs.
     ///
     /// ```
     /// use throughline::{Agent, Demo, Thread, tool};
@@ -267,7 +265,7 @@ impl<O: Answering> Run<O> {
         self.answered(pending, Reply::Approve)
     }
 
-    /// Do not let a pending call run. The model reads the reason.
+    /// Reject a pending call. The model reads the reason.
     pub fn reject(self, pending: &Pending, reason: Option<&str>) -> Self {
         self.answered(pending, Reply::Reject(reason.map(str::to_owned)))
     }
@@ -302,7 +300,7 @@ impl<O: Answering> Run<O> {
             Command::Reply(_, answers)
             | Command::TakeOver(_, answers)
             | Command::Resume(answers) => answers.push(answered),
-            // Orders of these kinds have no such method.
+            // Runs of these kinds have no such method.
             Command::Start(_) | Command::Cancel => {}
         }
         self
@@ -312,8 +310,7 @@ impl<O: Answering> Run<O> {
 impl<O: Order> Run<O> {
     fn new(agent: &Arc<AgentSetup>, thread: &Thread, command: Command) -> Self {
         Self {
-            agent: Arc::clone(agent),
-            job: Job::on(thread),
+            context: RunContext::new(agent, thread),
             options: RunOptions::default(),
             command,
             in_place: false,
@@ -323,20 +320,20 @@ impl<O: Order> Run<O> {
 
     /// Cancelled by a token of the caller's.
     pub fn cancelled_by(mut self, token: CancellationToken) -> Self {
-        self.job.cancel = token;
+        self.context.cancel = token;
         self
     }
 
-    /// Begin, and read its events without having them stored: for hosts that answer whole. Whoever
-    /// reads the run later hears of it as if it had had no reader.
+    /// Begin, and read the events without storing them, for hosts that answer in one piece. Readers that
+    /// attach later get the events of a run without a reader.
     pub fn unstored(mut self) -> RunStream {
-        self.job.stores = false;
+        self.context.stores_events = false;
         self.stream()
     }
 
-    /// Have it worked on by whoever reads its events, without a task of its own: for hosts that read
-    /// it in a task which nobody drops. Where that is dropped all the same, the run is left as by a
-    /// process that died, and is gone on with like one.
+    /// Work on the run in the task that polls it, without a task of its own, for hosts whose task is not
+    /// dropped before the end. If it is dropped all the same, the run is left like that of a process
+    /// that died, and is resumed like one.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -360,28 +357,28 @@ impl<O: Order> Run<O> {
     }
 
     fn start(self, events: Option<mpsc::UnboundedSender<EventBatch>>) -> Running {
-        let mut job = self.job;
-        let asked = job.cancel;
-        let left = asked.child_token();
-        let guard = left.clone().drop_guard();
-        job.cancel = left.child_token();
-        job.starter = Starter { left, asked };
-        job.events = events;
-        let agent = Arc::clone(&self.agent);
-        let work = driver::drive(self.agent, job, self.options, self.command);
+        let mut context = self.context;
+        let cancelled = context.cancel;
+        let dropped = cancelled.child_token();
+        let guard = dropped.clone().drop_guard();
+        context.cancel = dropped.child_token();
+        context.caller = Caller { dropped, cancelled };
+        context.events = events;
+        let tasks = context.agent.tasks.clone();
+        let work = driver::drive(context, self.options, self.command);
         Running {
             work: match self.in_place {
-                true => Work::Here(work),
-                false => Work::Elsewhere(agent.tasks.spawn(work)),
+                true => Work::InPlace(work),
+                false => Work::Task(tasks.spawn(work)),
             },
             _guard: guard,
         }
     }
 
-    /// Begin, and read events as they come.
+    /// Begin, and read the events.
     pub fn stream(self) -> RunStream {
-        // The channel holds what a reader has not read: at most what the run says. A bound would
-        // let a reader that stops hold up the run.
+        // Unbounded, because a reader that stops must not stop the run. The channel holds at most the
+        // events of the run.
         let (sender, receiver) = mpsc::unbounded_channel();
         RunStream {
             running: self.start(Some(sender)),
@@ -401,7 +398,7 @@ impl<O: Order> IntoFuture for Run<O> {
     }
 }
 
-/// A run at work. Dropping it cancels the run, which then puts its thread in order by itself.
+/// A run that has begun. Dropping it cancels the run, whose task then leaves the thread in order.
 struct Running {
     work: Work,
     _guard: DropGuard,
@@ -409,35 +406,35 @@ struct Running {
 
 type StreamEnd = Result<Outcome, RunFailed>;
 
-/// Who works on a run.
+/// Where a run is worked on.
 enum Work {
-    /// A task of its own.
-    Elsewhere(JoinHandle<StreamEnd>),
-    /// Whoever reads its events.
-    Here(Pin<Box<dyn Future<Output = StreamEnd> + Send>>),
-    /// Nobody any more.
+    /// In a task of its own.
+    Task(JoinHandle<StreamEnd>),
+    /// In the task that polls it.
+    InPlace(Pin<Box<dyn Future<Output = StreamEnd> + Send>>),
+    /// It has ended in place.
     Over(Box<StreamEnd>),
 }
 
 impl Running {
     async fn finish(self) -> StreamEnd {
         match self.work {
-            Work::Elsewhere(task) => match task.await {
+            Work::Task(task) => match task.await {
                 Ok(result) => result,
                 Err(error) => match error.try_into_panic() {
                     Ok(payload) => panic::resume_unwind(payload),
-                    // The runtime is being shut down, and whoever waits with it.
+                    // The runtime is shutting down, and the task that waits here with it.
                     Err(_) => std::future::pending().await,
                 },
             },
-            Work::Here(work) => work.await,
+            Work::InPlace(work) => work.await,
             Work::Over(ended) => *ended,
         }
     }
 
-    /// Work on the run, if that is done here.
+    /// Work on the run, if it is worked on in place.
     fn poll(&mut self, cx: &mut Context<'_>) {
-        if let Work::Here(work) = &mut self.work
+        if let Work::InPlace(work) = &mut self.work
             && let Poll::Ready(ended) = work.as_mut().poll(cx)
         {
             self.work = Work::Over(Box::new(ended));
@@ -455,43 +452,43 @@ impl Running {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = Agent::builder(Demo::new()).build()?;
 /// let mut stream = agent.run("hello").stream();
-/// let mut heard = String::new();
+/// let mut text = String::new();
 /// while let Some(event) = stream.next().await {
-///     heard.push_str(event.text().unwrap_or_default());
+///     text.push_str(event.text().unwrap_or_default());
 /// }
-/// assert_eq!(stream.outcome().await?.text(), heard);
+/// assert_eq!(stream.outcome().await?.text(), text);
 /// # Ok(())
 /// # }
 /// ```
 pub struct RunStream {
     running: Running,
     receiver: mpsc::UnboundedReceiver<EventBatch>,
-    /// Events that came together.
+    /// The rest of the last batch.
     ready: std::vec::IntoIter<NumberedEvent>,
     last: Option<EventNo>,
 }
 
 impl RunStream {
-    /// The number of the last event that was read: [`Threads::attach`](crate::Threads::attach)
-    /// goes on from there. Events rise by 1 from 0.
+    /// The number of the last event that was read, from which [`Threads::attach`](crate::Threads::attach)
+    /// continues. Events are numbered from 0.
     pub fn last_no(&self) -> Option<EventNo> {
         self.last
     }
 
-    /// What comes of working on the run here.
-    fn heard_here(&mut self, cx: &mut Context<'_>) -> Poll<Option<EventBatch>> {
-        if let Ok(heard) = self.receiver.try_recv() {
-            return Poll::Ready(Some(heard));
+    /// Work on the run in place until it has a batch.
+    fn poll_in_place(&mut self, cx: &mut Context<'_>) -> Poll<Option<EventBatch>> {
+        if let Ok(batch) = self.receiver.try_recv() {
+            return Poll::Ready(Some(batch));
         }
         self.running.poll(cx);
         match self.receiver.try_recv() {
-            Ok(heard) => Poll::Ready(Some(heard)),
+            Ok(batch) => Poll::Ready(Some(batch)),
             Err(TryRecvError::Empty) => Poll::Pending,
             Err(TryRecvError::Disconnected) => Poll::Ready(None),
         }
     }
 
-    /// Wait for the end of the run; events that were not read are passed over.
+    /// Wait for the end of the run. Events that were not read are dropped.
     pub async fn outcome(self) -> Result<Outcome, RunFailed> {
         self.running.finish().await
     }
@@ -507,12 +504,12 @@ impl Stream for RunStream {
                 return Poll::Ready(Some(event));
             }
             let next = match &self.running.work {
-                // Nobody else sends anything, so there is nobody to be woken by.
-                Work::Here(_) | Work::Over(_) => self.heard_here(cx),
-                Work::Elsewhere(_) => self.receiver.poll_recv(cx),
+                // Only the work itself sends events, so that no waker is needed.
+                Work::InPlace(_) | Work::Over(_) => self.poll_in_place(cx),
+                Work::Task(_) => self.receiver.poll_recv(cx),
             };
             match next {
-                Poll::Ready(Some(told)) => self.ready = told.heard.into_iter(),
+                Poll::Ready(Some(batch)) => self.ready = batch.events.into_iter(),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }

@@ -1,6 +1,6 @@
 use throughline_model::{Message, Source};
 
-/// What a caller says to an agent: a text, a message, or several.
+/// The input of a run: a text, a message, or several.
 ///
 /// ```
 /// use throughline::agent::Input;
@@ -15,7 +15,7 @@ use throughline_model::{Message, Source};
 pub struct Input(Vec<Message>);
 
 impl Input {
-    /// The messages of a sequence, which is read once, here.
+    /// The messages of a sequence.
     pub fn of(messages: impl IntoIterator<Item = impl Into<Message>>) -> Self {
         Self(messages.into_iter().map(Into::into).collect())
     }
@@ -31,7 +31,7 @@ impl Input {
 
     /// The same messages with the caller as their source. Summaries stay summaries: what another
     /// model wrote must not become the caller's words.
-    pub(crate) fn from_caller(mut self) -> Self {
+    pub(crate) fn with_caller_source(mut self) -> Self {
         for message in &mut self.0 {
             if message.source != Some(Source::Summary) {
                 message.source = Some(Source::Caller);

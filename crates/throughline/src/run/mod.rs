@@ -1,6 +1,6 @@
 //! Runs: one turn of an agent on a thread, from its input to its end.
 //!
-//! What to do next is decided by the pure machine in `machine`; `driver` does it.
+//! The state machine in `machine` decides what to do next, and `driver` does it.
 
 mod driver;
 mod end;
@@ -28,8 +28,8 @@ pub use limits::{BadLimit, Calling, Limits};
 pub use options::{OnRepeat, RunOptions};
 pub use outcome::{Outcome, Remedy, RunError, RunFailed, Step};
 pub use provider::{
-    Additions, ContextProvider, Keep, MessageFilter, Need, ProviderContext, ProviderError,
-    ProviderScope, ProviderSpec, ProviderState, StateError, Told,
+    Additions, Completion, ContextProvider, Keep, MessageFilter, Need, ProviderContext,
+    ProviderError, ProviderScope, ProviderSpec, ProviderState, StateError,
 };
 pub use setup::BuildError;
 pub use typed::{Typed, TypedError, TypedRun};

@@ -28,7 +28,7 @@ pub struct Outcome {
     pub thread: ThreadId,
     /// Why it stopped.
     pub stop: StopReason,
-    /// What was said in this run, its input included, oldest first.
+    /// The messages of this run, its input included, oldest first.
     pub messages: Vec<Message>,
     /// Tokens of all its model calls.
     pub usage: RunUsage,
@@ -36,17 +36,17 @@ pub struct Outcome {
     pub pending: Vec<Pending>,
     /// Why the model stopped in its last answer.
     pub finish: Option<Stop>,
-    /// What was done to what the model was shown before its last call, and why; `None` while there was
-    /// too little to look at, and with [`Compaction::Off`](crate::agent::Compaction::Off).
+    /// What compaction did before the last model call, and why; `None` while the conversation was too
+    /// short for it, and with [`Compaction::Off`](crate::agent::Compaction::Off).
     pub compaction: Option<Report>,
-    /// What services could not be told in the model calls of this run, each once: settings that they
-    /// do not have, contents that they do not take.
+    /// What the services did not take in the model calls of this run, each once: settings that they do
+    /// not have, contents that they do not accept.
     pub losses: Vec<Loss>,
-    /// What happened, one by one: model calls and tool calls in the order in which they ended.
+    /// Model calls and tool calls in the order in which they ended.
     pub steps: Vec<Step>,
 }
 
-/// One thing that happened in a run.
+/// A model call or a tool call of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A model call was answered.
@@ -61,7 +61,7 @@ pub enum Step {
         finish: Stop,
         /// What the vendor reported.
         usage: Option<Usage>,
-        /// What the service could not be told, and why.
+        /// What the service did not take, and why.
         losses: Vec<Loss>,
     },
     /// A tool call ended.
@@ -116,7 +116,7 @@ impl Outcome {
         }
     }
 
-    /// What the model said instead of an answer, if it refused.
+    /// The refusal of the model, if it refused to answer.
     pub fn refusal(&self) -> Option<String> {
         let texts: Vec<&str> = self
             .answer()?
@@ -166,17 +166,17 @@ pub enum RunError {
     /// A limit of the run allows nothing.
     #[error("a limit of this run cannot be used")]
     Limits(#[source] BadLimit),
-    /// The store refused or failed. What the journal has stays; a run that could not be ended can
-    /// be gone on with.
+    /// The store refused or failed. What the journal has stays, and a run that could not be ended can
+    /// be resumed.
     #[error("the store did not take it")]
-    Store(#[source] throughline_store::Error),
-    /// What the journal has cannot be read.
+    Store(#[from] throughline_store::Error),
+    /// The journal cannot be read.
     #[error("the journal cannot be read: {why}")]
     Journal {
         /// Why.
         why: String,
     },
-    /// A run on the thread died, and this one may not settle it.
+    /// A run on the thread was interrupted, and this one may not settle it.
     #[error("{run} on this thread was interrupted; resume it first")]
     Interrupted {
         /// The run.
@@ -200,27 +200,27 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The same was asked before, and whoever asks wants to know at once.
+    /// The idempotency key has a run already, and the caller asked to be told at once.
     #[error("this was asked before; {run} answers it")]
     Repeated {
-        /// The run that was begun then.
+        /// The run of the key.
         run: RunId,
     },
-    /// What the model has to be shown is more than it may be.
+    /// The part of the conversation that the model must be shown exceeds the token budget.
     #[error("the conversation does not fit into what the model may be shown")]
     Budget(#[source] BudgetUnreachable),
-    /// It was cancelled before it began.
+    /// The run was cancelled before it began.
     #[error("the run was cancelled before it began")]
     Cancelled,
-    /// The input answers a question that nobody asked.
+    /// The input answers an approval request that the record does not have.
     #[error(
         "the input answers {request}, which is no question of the record; answer approvals with resume"
     )]
     Unasked {
-        /// The question.
+        /// The id of the request.
         request: String,
     },
-    /// Somebody said something else about a call before.
+    /// A call has a different answer, which came first.
     #[error("call {call} has another answer, which stands")]
     AlreadyAnswered {
         /// The call.
@@ -240,7 +240,7 @@ pub enum RunError {
         /// The upstream.
         upstream: String,
     },
-    /// The options name another id than the thread has.
+    /// The options name another service id than the thread has.
     #[error("the options name {named:?}, the thread has {}", known.as_deref().unwrap_or("no service id"))]
     OtherServiceId {
         /// The one in the options.
@@ -253,9 +253,9 @@ pub enum RunError {
         "the history of this thread is kept by {owner}; hand it over with set_owner before running on {upstream}"
     )]
     KeptElsewhere {
-        /// Who keeps it.
+        /// The upstream that keeps it.
         owner: String,
-        /// Who was to be called.
+        /// The upstream that was to be called.
         upstream: String,
     },
     /// The thread's history is in a message store that the agent does not know.
@@ -268,7 +268,7 @@ pub enum RunError {
         /// Those that the agent knows.
         known: Vec<String>,
     },
-    /// A message store of the application failed. The run waits and can be gone on with.
+    /// A message store of the application failed. The run is parked and can be resumed.
     #[error("the message store failed")]
     MessageStore {
         /// Why.
@@ -284,13 +284,13 @@ pub enum RunError {
         #[source]
         source: ProviderError,
     },
-    /// There is nothing to go on with.
+    /// The thread has no run to resume.
     #[error("no run on thread {thread} is parked or failed; start one with run_on")]
     NothingToResume {
         /// The thread.
         thread: ThreadId,
     },
-    /// Somebody answered a call that does not wait for that.
+    /// A reply names a call that does not wait for it.
     #[error("call {call} does not wait for this; pending: {}", pending.join(", "))]
     NotPending {
         /// The call.
@@ -300,7 +300,7 @@ pub enum RunError {
     },
 }
 
-/// What telemetry tells of a run that has ended.
+/// The report of an ended run for telemetry.
 pub(crate) fn report(result: &Result<Outcome, RunFailed>) -> RunReport<'_> {
     let (outcome, error) = match result {
         Ok(outcome) => (outcome, None),

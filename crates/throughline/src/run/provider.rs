@@ -1,4 +1,4 @@
-//! Context providers: what else a model is told, and who learns from what it said.
+//! Context providers add to what a model is shown, and learn from the run when it has ended.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::run::RunError;
 use crate::thread::StopReason;
 use crate::tool::Tool;
 
-/// Why a provider did not do what it was asked.
+/// Why a provider failed.
 pub type ProviderError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often a provider is asked and told.
+/// How often a provider is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ProviderScope {
     /// Once in a run.
@@ -29,26 +29,26 @@ pub enum ProviderScope {
 /// Whether a run can do without a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Need {
-    /// A run fails when it does.
+    /// A run fails if the provider does.
     #[default]
     Required,
-    /// A warning is logged when it fails.
+    /// A warning is logged if the provider fails.
     Optional,
 }
 
-/// What is known of a provider.
+/// What a provider declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderSpec {
     /// Its name, under which its state is kept with the thread.
     pub name: String,
-    /// How often it is asked.
+    /// How often it is called.
     pub scope: ProviderScope,
     /// Whether a run can do without it.
     pub need: Need,
 }
 
 impl ProviderSpec {
-    /// One that is asked once in a run, and needed.
+    /// A required provider of scope `run`.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -58,7 +58,7 @@ impl ProviderSpec {
     }
 }
 
-/// Whether messages that a provider adds become history.
+/// Whether messages of a provider become history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Keep {
     /// They are for the model calls of this run only.
@@ -71,17 +71,17 @@ pub enum Keep {
 /// What a provider adds.
 #[derive(Clone, Default)]
 pub struct Additions {
-    /// Behind the agent's instructions.
+    /// Instructions behind those of the agent.
     pub instructions: Vec<String>,
-    /// Between the history and the new input.
+    /// Messages between the history and the input of the run.
     pub messages: Vec<Message>,
-    /// Whether the messages become history. One of scope `call` cannot ask for that.
+    /// Whether the messages become history; ignored for providers of scope `call`.
     pub keep: Keep,
-    /// Tools for this run; of one of scope `call`, for that call.
+    /// Tools for this run, or for the call of a provider of scope `call`.
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
-/// What a provider is shown.
+/// What a provider sees.
 pub struct ProviderContext<'a> {
     /// The thread.
     pub thread: &'a ThreadId,
@@ -89,16 +89,16 @@ pub struct ProviderContext<'a> {
     pub run: RunId,
     /// The history before the run, oldest first.
     pub history: &'a [Arc<Message>],
-    /// What was said in this run so far; at first the new input.
-    pub said: &'a [Arc<Message>],
-    /// What the providers before this one add, those of the run included for one of scope `call`.
+    /// The messages of the run so far; at first its input.
+    pub messages: &'a [Arc<Message>],
+    /// What the providers before this one add; for scope `call` also those of scope `run`.
     pub added: &'a Additions,
-    /// What this provider keeps with the thread.
+    /// The state of this provider, which is stored with the thread.
     pub state: &'a mut ProviderState,
 }
 
-/// What a provider keeps with a thread. A change becomes visible with the publication of the run;
-/// of a run that fails or is thrown away nothing stays.
+/// The state of a provider, which is stored with a thread. Changes are published with the run; those
+/// of a run that fails or is discarded are lost.
 ///
 /// ```
 /// use throughline::agent::ProviderState;
@@ -187,28 +187,27 @@ fn kind(json: &str) -> &'static str {
     }
 }
 
-/// How a run, or a model call, went.
-pub struct Told<'a> {
-    /// Why the run stopped; none after a model call in its middle.
+/// How a run or a model call ended.
+pub struct Completion<'a> {
+    /// Why the run stopped; none after a model call of a run that goes on.
     pub stop: Option<StopReason>,
-    /// Why it failed.
+    /// Why the run failed.
     pub error: Option<&'a RunError>,
 }
 
-/// Something that adds to what a model is told before a run, and learns from it afterwards.
+/// Adds to what a model is shown in a run, and learns from the run when it has ended.
 ///
-/// What it adds is for this run only and is no history, unless it asks for that. Its state belongs
-/// to the thread and is kept per node, so that a fork has exactly what held there.
+/// Additions hold for one run and are no history, unless the provider asks for that. Its state belongs
+/// to the thread and is stored per node, so that a fork has the state of its node.
 ///
-/// A run that is gone on with (it was parked, or its process died) asks again, because what was
-/// added is not kept; it is told when it is over. What was stored on its first asking is not stored
-/// again.
+/// When a run is resumed after it was parked or interrupted, its providers are called again, because
+/// additions are not stored. Messages that became history on the first call are not stored again.
 ///
 /// ```
 /// use async_trait::async_trait;
 /// use throughline::model::Message;
 /// use throughline::agent::{
-///     Additions, ContextProvider, ProviderContext, ProviderError, ProviderSpec, Told,
+///     Additions, Completion, ContextProvider, ProviderContext, ProviderError, ProviderSpec,
 /// };
 /// use throughline::{Agent, Demo};
 ///
@@ -235,7 +234,7 @@ pub struct Told<'a> {
 ///     async fn after(
 ///         &self,
 ///         context: &mut ProviderContext<'_>,
-///         _told: &Told<'_>,
+///         _completion: &Completion<'_>,
 ///     ) -> Result<(), ProviderError> {
 ///         let visits = context.state.get::<u32>()?.unwrap_or(0);
 ///         context.state.set(&(visits + 1))?;
@@ -251,7 +250,7 @@ pub struct Told<'a> {
 /// let thread = agent.new_thread();
 /// agent.run_on(&thread, "The tide is at four.").await?;
 /// agent.run_on(&thread, "What did I say first?").await?;
-/// // What it added is no history; what it keeps is with the thread.
+/// // Its message is no history, and its state is stored with the thread.
 /// assert_eq!(thread.history().len(), 4);
 /// assert_eq!(thread.state().provider("visits").map(|state| state.get()), Some("2"));
 /// # Ok(())
@@ -259,25 +258,25 @@ pub struct Told<'a> {
 /// ```
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
-    /// What is known of it.
+    /// What the provider declares.
     fn spec(&self) -> &ProviderSpec;
 
-    /// What it adds. In list order; each sees what those before it add.
+    /// Called before a run or a model call, in list order. Returns what the provider adds.
     async fn before(&self, context: &mut ProviderContext<'_>) -> Result<Additions, ProviderError>;
 
-    /// How it went. Told to every provider, also when one of them fails, and when the run did. When
-    /// the run fails because a provider fails here, all of them are told of that, too.
+    /// Called after a run or a model call, for every provider, also if one of them fails. If a run fails
+    /// because a provider fails here, all of them are called once more with that error.
     async fn after(
         &self,
         context: &mut ProviderContext<'_>,
-        told: &Told<'_>,
+        completion: &Completion<'_>,
     ) -> Result<(), ProviderError>;
 }
 
-/// Decides what of a conversation a model is shown. The record stays as it is.
+/// Selects the messages of a prompt. The record stays as it is.
 ///
-/// It is asked before every model call with everything that would be sent, oldest first. A view that
-/// is filtered is rendered whole for each call.
+/// It is called before every model call with all messages that would be sent, oldest first. A filtered
+/// prompt is rendered as a whole for each call.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use throughline::agent::{
-    Additions, AgentBuilder, BuildError, ContextProvider, Keep, Need, ProviderContext,
-    ProviderError, ProviderScope, ProviderSpec, RunError, RunOptions, StateError, Told,
+    Additions, AgentBuilder, BuildError, Completion, ContextProvider, Keep, Need, ProviderContext,
+    ProviderError, ProviderScope, ProviderSpec, RunError, RunOptions, StateError,
 };
 use throughline::client::ErrorKind;
 use throughline::model::{Message, Source};
@@ -19,7 +19,7 @@ use throughline_testkit::stage::{Fake, Process, everywhere, short};
 
 type Before =
     dyn Fn(&mut ProviderContext<'_>) -> Result<Additions, ProviderError> + Send + Sync + 'static;
-type After = dyn Fn(&mut ProviderContext<'_>, &Told<'_>) -> Result<(), ProviderError>
+type After = dyn Fn(&mut ProviderContext<'_>, &Completion<'_>) -> Result<(), ProviderError>
     + Send
     + Sync
     + 'static;
@@ -69,7 +69,7 @@ impl Provider {
 
     pub(crate) fn after(
         mut self,
-        after: impl Fn(&mut ProviderContext<'_>, &Told<'_>) -> Result<(), ProviderError>
+        after: impl Fn(&mut ProviderContext<'_>, &Completion<'_>) -> Result<(), ProviderError>
         + Send
         + Sync
         + 'static,
@@ -114,8 +114,8 @@ impl Provider {
 }
 
 /// What a provider is told, in short.
-fn line(name: &str, context: &ProviderContext<'_>, told: &Told<'_>) -> String {
-    let said = short(context.said.iter().map(|message| &**message));
+fn line(name: &str, context: &ProviderContext<'_>, told: &Completion<'_>) -> String {
+    let said = short(context.messages.iter().map(|message| &**message));
     let how = match (told.stop, told.error) {
         (_, Some(error)) => format!("{error}"),
         (Some(stop), None) => stop.as_str().to_owned(),
@@ -137,7 +137,7 @@ impl ContextProvider for Provider {
     async fn after(
         &self,
         context: &mut ProviderContext<'_>,
-        told: &Told<'_>,
+        told: &Completion<'_>,
     ) -> Result<(), ProviderError> {
         (self.after)(context, told)
     }
@@ -415,7 +415,7 @@ fn b127_one_agent_on_a_hundred_threads_mixes_nothing() {
         let provider = Provider::counting("memory").after(|context, _| {
             // Also what it hears is of its own thread.
             let own = context.thread.as_str();
-            let all = context.history.iter().chain(context.said);
+            let all = context.history.iter().chain(context.messages);
             let asks = all.filter(|message| message.source == Some(Source::Caller));
             asks.for_each(|message| assert_eq!(message.text(), own));
             Ok(())
@@ -488,7 +488,7 @@ fn b128_a_request_has_instructions_history_what_providers_add_and_the_input_in_t
                         .map(|tool| &tool.spec().name)
                         .collect::<Vec<_>>(),
                     short(context.history.iter().map(|message| &**message)),
-                    short(context.said.iter().map(|message| &**message)),
+                    short(context.messages.iter().map(|message| &**message)),
                 ));
                 Ok(Additions {
                     instructions: vec![format!("{name} says")],

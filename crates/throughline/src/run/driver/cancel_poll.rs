@@ -1,10 +1,11 @@
-//! Looking for something from time to time, for many runs at once.
+//! Looks in the store, about once a second, whether another process asked to cancel a run.
 //!
-//! A timer of its own for each run would be the most expensive thing about a short one: setting it
-//! wakes whoever sleeps for all timers, for a moment that hardly any run lives to see. So runs share
-//! timers, and spread over a few, so that they do not all look in one moment.
+//! Setting a timer wakes the worker thread that sleeps until the next one, which would be the largest
+//! cost of a short run. So runs share timers. There are a few of them, so that not all runs read the
+//! store at the same moment.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,25 +15,47 @@ use futures_util::future::Shared;
 use throughline_store::RunId;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-/// How often a run that takes long looks.
+use crate::thread::ScopedStore;
+
+/// How often a long run looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Over how many timers runs are spread.
 const SPREAD: u8 = 8;
 
-/// Runtimes come and go in tests; what is kept of more than this is forgotten.
+/// How many timers are kept. Runtimes come and go in tests, and each has its own.
 const KEPT: usize = 4_096;
 
 type Timer = Shared<Pin<Box<dyn Future<Output = ()> + Send>>>;
 
-/// By the runtime that keeps their time, and which of them. With each, when it rings.
+/// Timers and when they fire, by runtime and number.
 type Timers = HashMap<(Id, u8), (Instant, Timer)>;
 
 static TIMERS: LazyLock<Mutex<Timers>> = LazyLock::new(Mutex::default);
 
+/// Cancel a run when another process has asked for that. It never ends.
+pub(crate) fn cancel_when_asked(
+    run: RunId,
+    home: &ScopedStore,
+    cancel: &CancellationToken,
+) -> impl Future<Output = Infallible> + Send + use<> {
+    let (home, cancel) = (home.clone(), cancel.clone());
+    async move {
+        while !cancel.is_cancelled() {
+            next_poll(run).await;
+            let asked = home.store.cancelling(&home.scope, run).await;
+            if asked.is_ok_and(|asked| asked) {
+                cancel.cancel();
+            }
+        }
+        std::future::pending().await
+    }
+}
+
 /// Wait until it is time for a run to look.
-pub(super) async fn time_to_look(run: RunId) {
+async fn next_poll(run: RunId) {
     let now = Instant::now();
     let [.., last] = run.as_bytes();
     let key = (Handle::current().id(), last % SPREAD);
@@ -65,7 +88,7 @@ mod tests {
         let begun = Instant::now();
         let looks = runs.iter().map(|run| async move {
             for _ in 0..3 {
-                time_to_look(*run).await;
+                next_poll(*run).await;
             }
             Instant::now()
         });
@@ -79,20 +102,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_comes_later_waits_for_the_same_moment() {
+    async fn a_later_run_waits_for_the_same_timer() {
         let run = RunId::from_bytes([1; 16]);
         let begun = Instant::now();
-        let first = tokio::spawn(time_to_look(run));
+        let first = tokio::spawn(next_poll(run));
         tokio::time::sleep(PAUSE / 4).await;
-        // Whoever set the timer may be gone by then.
+        // The run that set the timer is gone by then.
         first.abort();
-        time_to_look(run).await;
+        next_poll(run).await;
         assert_eq!(Instant::now() - begun, PAUSE);
-        // And one that nobody saw is over.
-        drop(tokio::time::timeout(PAUSE / 4, time_to_look(run)).await);
+        // A timer that fired while no run waited for it is not used again.
+        drop(tokio::time::timeout(PAUSE / 4, next_poll(run)).await);
         tokio::time::sleep(2 * PAUSE).await;
         let begun = Instant::now();
-        time_to_look(run).await;
+        next_poll(run).await;
         assert_eq!(Instant::now() - begun, PAUSE);
     }
 }

@@ -1,181 +1,72 @@
-//! Does what the turn machine orders: calls models, runs tools, writes the journal, keeps time,
-//! tells readers.
+//! Carries out the orders of the turn machine: calls models, runs tools, writes the journal, keeps
+//! time, and publishes events.
 
+mod approvals;
 mod cancel_poll;
+mod context;
+mod cutoff;
 mod finish;
+mod inbox;
 mod model;
 mod publisher;
 mod recover;
 mod start;
+mod thread_state;
 mod tools;
+mod transcript;
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use throughline_compact::Report;
 use throughline_model::Message;
-use throughline_store::{
-    ApprovalId, CallRef, Millis, NodeId, QueueNo, RunId, Shown, State, ThreadId,
-};
-use throughline_wire::Loss;
-use tokio::sync::mpsc;
-use tokio::task::{Id, JoinSet};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use throughline_store::RunId;
 
-use super::event::RunEvent;
 use super::handle::Command;
 use super::options::RunOptions;
-use super::outcome::{self, Outcome, RunError, RunFailed, Step};
-use super::setup::AgentSetup;
+use super::outcome::{self, Outcome, RunError, RunFailed};
 use crate::client::ClientError;
-use crate::run::machine::{Ask, Fresh, Order, Turn};
-use crate::thread::StopReason;
-use crate::thread::{AtWork, Recorder, Shared, Thread};
-pub(crate) use finish::told as told_error;
-use model::{CallResult, Ownership, PromptView, Provided};
-use publisher::EventPublisher;
+use crate::run::event::RunEvent;
+use crate::run::machine::{ModelCall, NewMessage, Order, Turn};
+use crate::thread::{AtWork, StopReason};
+pub(crate) use context::{Caller, RunContext};
+use cutoff::Cutoff;
+use finish::OutcomeDetails;
+use inbox::Inbox;
+use model::{CallEnd, ModelInput};
+use publisher::RunLog;
 pub(crate) use publisher::{EventBatch, NumberedEvent};
 use start::Plan;
-use tools::{Finished, Prepared, RunTools};
+use thread_state::ThreadState;
+use tools::ToolExecution;
+use transcript::Transcript;
 
-/// Where a run works, and who listens.
-pub(crate) struct Job {
-    thread: Arc<Shared>,
-    pub(super) cancel: CancellationToken,
-    pub(super) starter: Starter,
-    pub(super) events: Option<mpsc::UnboundedSender<EventBatch>>,
-    /// Whether what they hear is stored.
-    pub(super) stores: bool,
-}
-
-impl Job {
-    pub(super) fn on(thread: &Thread) -> Self {
-        Self {
-            thread: Arc::clone(thread.shared()),
-            cancel: CancellationToken::new(),
-            starter: Starter::default(),
-            events: None,
-            stores: true,
-        }
-    }
-
-    /// The same job, for a run that may not begin.
-    fn again(&self) -> Self {
-        Self {
-            thread: Arc::clone(&self.thread),
-            cancel: self.cancel.clone(),
-            starter: self.starter.clone(),
-            events: self.events.clone(),
-            stores: self.stores,
-        }
-    }
-
-    /// Whether it is to end only because whoever started it went away.
-    fn is_abandoned(&self) -> bool {
-        let Starter { left, asked } = &self.starter;
-        left.is_cancelled() && !asked.is_cancelled()
-    }
-
-    fn id(&self) -> &ThreadId {
-        &self.thread.id
-    }
-}
-
-/// What is known of whoever started a run.
-#[derive(Clone, Default)]
-pub(crate) struct Starter {
-    /// Cancelled when nobody waits for the run any more.
-    pub(super) left: CancellationToken,
-    /// Cancelled when the run was to end.
-    pub(super) asked: CancellationToken,
-}
-
-/// A run at work.
-struct Driver {
-    agent: Arc<AgentSetup>,
-    job: Job,
+/// A run in progress: the turn machine, and the parts that carry out its orders.
+pub(crate) struct Driver {
+    context: RunContext,
     run: RunId,
-    turn: Turn,
-    tools: Arc<RunTools>,
     plan: Plan,
-    recorder: Recorder,
-    publisher: EventPublisher,
-    prompt: PromptView,
-    owner: Ownership,
-    provided: Provided,
-    /// State at the end of the history, as this run changes it.
-    state: State,
-    /// The state of the node to go on from, if it is known: what has not changed is not written.
-    held: Option<State>,
-    /// What was done to what the model is shown.
-    compaction: Option<Report>,
-    /// What the service could not be told in the last call.
-    lost: Vec<Loss>,
-    /// The same of all calls, each once.
-    losses: Vec<Loss>,
-    /// The state that this run published last.
-    published_state: Option<State>,
-    /// Whether the end of the run is a node of its own.
-    ends_here: bool,
-    /// What was said in this run.
-    said: Vec<Arc<Message>>,
-    /// How much of it comes from the run before, which never sent it.
-    carried: usize,
-    /// Whether results that no model was shown were said last.
-    trailing: bool,
-    /// How much of it is history already.
-    published: usize,
-    /// Whether the last model call is to be published at once.
-    marked: bool,
-    /// The node to go on from.
-    node: Option<NodeId>,
-    steps: Vec<Step>,
-    /// The last step, and what is known of its calls.
-    round: RoundRecord,
-    running: JoinSet<Finished>,
-    /// Which call a task answers.
-    tasks: HashMap<Id, u32>,
-    /// Calls that were judged fit to run.
-    prepared: HashMap<u32, Prepared>,
-    /// Numbers of the messages that the turn was given, in its order; none for input of the run
-    /// itself that is said later.
-    queued: VecDeque<Option<QueueNo>>,
-    /// Numbers of queued messages that were taken.
-    taken: HashSet<QueueNo>,
-    /// How often something had been left when the queue was last looked at.
-    looked: u64,
-    deadline: Option<Instant>,
-    /// Cancelled when what runs is to stop.
-    stop_tools: CancellationToken,
+    turn: Turn,
+    log: RunLog,
+    transcript: Transcript,
+    state: ThreadState,
+    inbox: Inbox,
+    model: ModelInput,
+    tools: ToolExecution,
+    details: OutcomeDetails,
+    cutoff: Cutoff,
+    /// Registers the run with this process. It is dropped last.
     _at_work: AtWork,
 }
 
-/// What the journal has of the round that is going on.
-#[derive(Default)]
-struct RoundRecord {
-    step: u32,
-    /// When its answer came; its results carry this date.
-    at: Option<Millis>,
-    /// Calls with an intent.
-    intended: HashSet<u32>,
-    /// Calls with a result.
-    stored: HashSet<u32>,
-    approvals: HashMap<u32, (ApprovalId, Shown)>,
-    /// Calls that were taken over from an earlier run, by position.
-    taken: Vec<CallRef>,
-}
-
 /// Why a run cannot go on.
-enum DriverError {
-    /// The model could not be called; the run failed.
+pub(crate) enum DriverError {
+    /// The model call failed, and the run with it.
     Client(ClientError),
-    /// Something else; the run failed.
+    /// Something else failed, and the run with it.
     Run(RunError),
-    /// Something that can be tried again as it is: the run waits for that.
+    /// Something failed that can be tried again: the run is parked until then.
     Wait(RunError),
-    /// The journal cannot be written, or is somebody else's by now. Nothing more is done.
+    /// The journal cannot be written, or another worker owns the run. Nothing more is done.
     Journal(throughline_store::Error),
 }
 
@@ -185,56 +76,49 @@ impl From<throughline_store::Error> for DriverError {
     }
 }
 
-/// Run an agent on a thread, from its input or from where it stopped. What is entered now is the
-/// parent of the run's span, so this is no `async fn`: its body would begin in the run's own task.
+impl From<RunError> for DriverError {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+/// Execute a command on a thread. The current span becomes the parent of the run's span, so this is
+/// no `async fn`, whose body would begin in the task of the run.
 pub(crate) fn drive(
-    agent: Arc<AgentSetup>,
-    job: Job,
+    context: RunContext,
     options: RunOptions,
     command: Command,
 ) -> Pin<Box<dyn Future<Output = Result<Outcome, RunFailed>> + Send>> {
-    let watch = agent.telemetry.run(agent.client.abilities(), job.id());
-    // In a box, because what is put around it would move it, and it is large.
-    let run = Box::pin(start::driven(agent, job, options, command));
+    let agent = Arc::clone(&context.agent);
+    let watch = agent
+        .telemetry
+        .run(agent.client.abilities(), context.thread_id());
+    // Boxed, because the future is large and the wrapper would move it.
+    let run = Box::pin(start::execute(context, options, command));
     Box::pin(watch.over(run, outcome::report))
 }
 
 impl Driver {
-    /// Follow orders until the last, or until somebody asks for the end in another process.
+    /// Follow orders until the last, or until the run is cancelled by another process.
     async fn work(&mut self, order: Order) -> Result<StopReason, DriverError> {
-        let asked = self.asked_elsewhere();
+        let polls = cancel_poll::cancel_when_asked(
+            self.run,
+            self.log.recorder.home(),
+            &self.context.cancel,
+        );
         tokio::select! {
             biased;
             worked = self.follow(order) => worked,
-            never = asked => match never {},
+            never = polls => match never {},
         }
     }
 
     /// Follow orders until the last.
     async fn follow(&mut self, mut order: Order) -> Result<StopReason, DriverError> {
         loop {
-            self.tell();
+            self.record_new_messages();
             order = match order {
-                Order::Ask(ask) => {
-                    self.store_results().await?;
-                    if ask != Ask::First {
-                        self.mail_for_call().await?;
-                    }
-                    match self.ask(ask).await? {
-                        CallResult::Answered(response) => self.answered(response).await?,
-                        CallResult::Failed(error) => {
-                            self.turn.failed();
-                            return Err(DriverError::Client(error));
-                        }
-                        CallResult::Cut(stop, partial) => {
-                            self.begin_round();
-                            let order = self.turn.cut(stop, partial);
-                            self.tell();
-                            self.record_closed().await?;
-                            order
-                        }
-                    }
-                }
+                Order::CallModel(call) => self.call_model(call).await?,
                 Order::Dispatch(positions) => {
                     self.dispatch(&positions).await?;
                     self.wait().await?
@@ -245,92 +129,89 @@ impl Driver {
         }
     }
 
-    /// Bring what was left in the mailbox through this handle to the turn.
-    async fn mail(&mut self) -> Result<(), DriverError> {
-        let left = self.job.thread.left();
-        if left == self.looked {
-            return Ok(());
+    /// Make a model call with everything that must go out before and with it.
+    async fn call_model(&mut self, call: ModelCall) -> Result<Order, DriverError> {
+        self.store_results().await?;
+        if call != ModelCall::First {
+            self.deliver_queued().await?;
         }
-        self.looked = left;
-        self.read_queue().await
+        let (end, mark) = self.send_model_call(call).await?;
+        match end {
+            CallEnd::Answered(response) => self.answered(response, &mark).await,
+            CallEnd::Failed(error) => {
+                self.turn.model_failed();
+                Err(DriverError::Client(error))
+            }
+            CallEnd::Cut(stop, partial) => {
+                self.begin_round(&mark);
+                let order = self.turn.cut(stop, partial);
+                self.record_new_messages();
+                self.record_closed().await?;
+                Ok(order)
+            }
+        }
     }
 
-    /// Bring what was left in the mailbox, also by others, to the model call that comes next.
-    async fn mail_for_call(&mut self) -> Result<(), DriverError> {
-        match self.job.thread.is_private() {
-            true => self.mail().await?,
+    /// Hand the turn what was queued on the thread through this handle.
+    async fn read_own_queue(&mut self) -> Result<(), DriverError> {
+        match self.inbox.has_new(&self.context.thread) {
+            true => self.read_queue().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Bring everything that was queued on the thread to the model call that comes next.
+    async fn deliver_queued(&mut self) -> Result<(), DriverError> {
+        match self.context.thread.is_private() {
+            true => self.read_own_queue().await?,
             false => self.read_queue().await?,
         }
         self.turn.deliver_now();
-        self.tell();
+        self.record_new_messages();
         Ok(())
     }
 
-    /// Hand queued messages to the turn, each once.
     async fn read_queue(&mut self) -> Result<(), DriverError> {
         if crate::trials::planted("loop-queue-forgotten") {
             return Ok(());
         }
-        for (no, message) in self.job.thread.queued().await? {
-            if self.taken.insert(no) {
-                self.queued.push_back(Some(no));
-                self.turn.inject(message);
-            }
+        for (no, message) in self.context.thread.queued().await? {
+            self.inbox.inject_queued(&mut self.turn, no, message);
         }
         Ok(())
     }
 
-    /// Put what entered the transcript into the view and the journal, and tell readers.
-    fn tell(&mut self) {
-        for fresh in self.turn.take_fresh() {
-            self.enter_fresh(fresh);
+    /// Record the messages that the turn has added to the transcript.
+    fn record_new_messages(&mut self) {
+        for message in self.turn.take_new() {
+            self.record_message(message);
         }
-        // What is no longer with the turn was delivered, oldest first.
-        while self.queued.len() > self.turn.injected() {
-            if let Some(Some(no)) = self.queued.pop_front() {
-                self.recorder.deliver(no);
-            }
-        }
+        self.inbox
+            .note_delivered(&self.turn, &mut self.log.recorder);
     }
 
-    /// Put one thing that entered the transcript into the view and the journal.
-    fn enter_fresh(&mut self, fresh: Fresh) {
-        let message = match fresh {
-            Fresh::Said(mut message) => {
-                message.created = Some(self.agent.clock.now());
-                self.recorder.say(&message);
-                self.trailing = false;
-                message
+    /// Note a new message for the journal, and add it to the transcript.
+    fn record_message(&mut self, message: NewMessage) {
+        match message {
+            NewMessage::Message(mut message) => {
+                message.created = Some(self.context.agent.clock.now());
+                self.log.recorder.say(&message);
+                self.add_message(message);
             }
-            Fresh::Results(mut message) => {
-                message.created = self.round.at;
+            NewMessage::Results(mut message) => {
+                message.created = self.tools.round.answered_at;
                 self.note_results(&message);
-                self.trailing = true;
-                message
+                self.add_message(message);
+                self.transcript.results_are_unsent();
             }
-        };
-        self.enter(Arc::new(message));
+        }
     }
 
-    /// A message is in the transcript.
-    fn enter(&mut self, message: Arc<Message>) {
-        let publisher = &mut self.publisher;
-        publisher.say(&mut self.recorder, || RunEvent::Message((*message).clone()));
-        // A service that keeps the conversation has what it said itself.
-        if !self.prompt.is_incremental() || !model::is_models(&message) {
-            self.prompt.push(Arc::clone(&message));
-        }
-        self.said.push(message);
-    }
-
-    /// Store the events that are held, and tell them.
-    async fn pump(&mut self) -> Result<(), DriverError> {
-        let begun = Instant::now();
-        if !crate::trials::planted("server-events-unstored") {
-            self.recorder.flush().await?;
-        }
-        self.publisher.took(begun.elapsed());
-        self.publisher.stored();
-        Ok(())
+    /// Add a message to the transcript and to what the model is shown, and publish it.
+    fn add_message(&mut self, message: Message) {
+        let message = Arc::new(message);
+        self.log.publish(|| RunEvent::Message((*message).clone()));
+        self.model.push(&message);
+        self.transcript.push(message);
     }
 }

@@ -1,4 +1,4 @@
-//! Publishes events to readers after they are stored.
+//! Writes the journal of a run, and sends events to the reader after they are stored.
 
 use std::time::Duration;
 
@@ -6,81 +6,113 @@ use throughline_store::EventNo;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Job;
+use super::RunContext;
 use crate::run::event::RunEvent;
 use crate::run::events::encode;
 use crate::thread::Recorder;
 
-/// How long events are gathered before they are stored together, at least and at most. Between them
-/// it follows how long storing took: when many runs want it at once, each asks less often for more.
+/// How long events are gathered into one write, at least and at most. In between it is four times as
+/// long as the last write took: when many runs write at once, each writes less often.
 const GATHER: Duration = Duration::from_millis(25);
 const GATHER_AT_MOST: Duration = Duration::from_millis(200);
 
-/// So many bytes of events are stored at once, however short they gathered: a service that sends as
-/// fast as it can must not make one large write that all others wait for.
+/// So many bytes of events are written without further gathering. A vendor that sends at full speed
+/// must not cause a write that delays those of other runs.
 const MOST: usize = 64 << 10;
 
 /// An event with its number; one that is not stored has none.
 pub(crate) type NumberedEvent = (Option<EventNo>, RunEvent);
 
-/// Events that are told together.
+/// Events that were stored by one write.
 pub(crate) struct EventBatch {
-    pub(crate) heard: Vec<NumberedEvent>,
+    pub(crate) events: Vec<NumberedEvent>,
 }
 
 impl EventBatch {
     /// One event that is not stored.
     pub(crate) fn unstored(event: RunEvent) -> Self {
         Self {
-            heard: vec![(None, event)],
+            events: vec![(None, event)],
         }
     }
 }
 
-/// Who listens to a run, and what they are told with the next write.
-pub(super) struct EventPublisher {
+/// The journal of a run together with the events that readers get of it.
+pub(crate) struct RunLog {
+    pub(crate) recorder: Recorder,
+    pub(crate) events: EventPublisher,
+}
+
+impl RunLog {
+    /// Publish an event with the next write. It is not made if it has no reader.
+    pub(crate) fn publish(&mut self, event: impl FnOnce() -> RunEvent) {
+        self.events.publish(&mut self.recorder, event);
+    }
+
+    /// Store the events that are held, and send them to the reader.
+    pub(crate) async fn flush(&mut self) -> throughline_store::Result<()> {
+        let begun = Instant::now();
+        if !crate::trials::planted("server-events-unstored") {
+            self.recorder.flush().await?;
+        }
+        self.events.wrote_in(begun.elapsed());
+        self.events.release();
+        Ok(())
+    }
+}
+
+/// Holds events until a write has stored them, then sends them to the reader.
+pub(crate) struct EventPublisher {
     reader: Option<mpsc::UnboundedSender<EventBatch>>,
-    /// Whether the run has stored events: then all of them are, whoever reads it now. Others follow
-    /// it by what is stored, and wait for its end.
-    logged: bool,
-    /// Whether what is said is stored.
+    /// Whether the run had stored events when this process took it. Then it stores all of them, also
+    /// without a reader here: readers elsewhere follow what is stored until the end of the run.
+    is_continued: bool,
+    /// Whether events are stored.
     stores: bool,
     held: Vec<NumberedEvent>,
-    /// How many bytes of them are to be stored.
+    /// Encoded size of the held events.
     bytes: usize,
     next: EventNo,
-    /// When events were last stored, and how long the next ones gather from there.
+    /// When events were last stored, and how long the next ones gather from then on.
     flushed: Option<(Instant, Duration)>,
-    /// Whether readers still wait for the first words of an answer, which gather with nothing.
-    waited_for: bool,
+    /// Whether the first content of the current model call has not been sent yet. It is stored
+    /// without gathering.
+    awaits_content: bool,
 }
 
 impl EventPublisher {
-    pub(super) fn new(job: &Job, next: EventNo) -> Self {
+    pub(crate) fn new(context: &RunContext, next: EventNo) -> Self {
         Self {
-            reader: job.events.clone(),
-            logged: next > 0,
-            stores: job.stores || next > 0,
+            reader: context.events.clone(),
+            is_continued: next > 0,
+            stores: context.stores_events || next > 0,
             held: Vec::new(),
             bytes: 0,
             next,
             flushed: None,
-            waited_for: false,
+            awaits_content: false,
         }
     }
 
-    pub(super) fn is_heard(&self) -> bool {
-        self.reader.is_some() || self.logged
+    /// Whether events are made at all.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.reader.is_some() || self.is_continued
     }
 
-    /// A model call begins: somebody waits for its first words.
-    pub(super) fn await_words(&mut self) {
-        self.waited_for = true;
+    /// Whether events are stored, and an answer is published while it comes. Readers of a run that
+    /// stores no events get an answer when it is whole, like readers that attach later.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.is_enabled() && self.stores
     }
 
-    /// Say something once it is stored.
-    pub(super) fn say(&mut self, recorder: &mut Recorder, event: impl FnOnce() -> RunEvent) {
-        if !self.is_heard() {
+    /// A model call begins.
+    pub(crate) fn expect_content(&mut self) {
+        self.awaits_content = true;
+    }
+
+    /// Publish an event with the next write of the recorder.
+    pub(crate) fn publish(&mut self, recorder: &mut Recorder, event: impl FnOnce() -> RunEvent) {
+        if !self.is_enabled() {
             return;
         }
         let event = event();
@@ -95,59 +127,53 @@ impl EventPublisher {
         self.next += 1;
     }
 
-    /// Events are large, and a stream that comes word by word holds one at a time.
-    fn hold(&mut self, heard: NumberedEvent) {
+    /// Events are large, and a stream of deltas mostly holds one at a time.
+    fn hold(&mut self, event: NumberedEvent) {
         if self.held.len() == self.held.capacity() {
             self.held.reserve_exact(1 + self.held.len() / 2);
         }
-        self.held.push(heard);
+        self.held.push(event);
     }
 
-    /// Whether there are readers who need what was said before they came, and hear of an answer while
-    /// it comes. Those of a run whose events are not stored hear of it when it is whole, as readers
-    /// do who come later.
-    pub(super) fn is_logged(&self) -> bool {
-        self.is_heard() && self.stores
-    }
-
-    /// Store what was never stored, without saying it: whoever hears of it later needs its number.
-    pub(super) fn store(&mut self, recorder: &mut Recorder, events: &[RunEvent]) {
+    /// Store events of the time when the run had no reader, so that later events get the numbers
+    /// that readers expect. The reader here does not get them.
+    pub(crate) fn store_earlier(&mut self, recorder: &mut Recorder, events: &[RunEvent]) {
         for event in events {
             recorder.event(encode(event));
             self.next += 1;
         }
     }
 
-    /// Say what was stored by other means.
-    pub(super) fn say_stored(&mut self, events: impl IntoIterator<Item = RunEvent>) {
+    /// Send events that the write which began the run has stored.
+    pub(crate) fn send_stored(&mut self, events: impl IntoIterator<Item = RunEvent>) {
         for event in events {
             let no = self.stores.then_some(self.next);
             self.held.push((no, event));
             self.next += u64::from(self.stores);
         }
-        self.stored();
+        self.release();
     }
 
-    /// Say something that is not part of the run's events: that it stops here for now. What is held
-    /// was not stored, so it never happened: a success, for instance, that the store did not take.
-    pub(super) fn say_unstored(&mut self, event: RunEvent) {
+    /// Send an event that is not stored: the run stops here for now. Held events were not stored
+    /// either, such as a success that the store refused, and are dropped.
+    pub(crate) fn send_unstored(&mut self, event: RunEvent) {
         self.held.clear();
         self.held.push((None, event));
-        self.stored();
+        self.release();
     }
 
-    /// When what is held is to be stored if nothing more comes: the first words at once, others
-    /// gather.
-    pub(super) fn due(&self) -> Option<Instant> {
-        if self.stores && self.is_waited_for() {
+    /// When held events are to be stored if no more come: the first content at once, others after
+    /// gathering.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if self.stores && self.awaits_content && self.holds_content() {
             return Some(Instant::now());
         }
         self.overdue()
     }
 
-    /// When what is held is to be stored, whatever comes.
-    pub(super) fn overdue(&self) -> Option<Instant> {
-        // What is not stored is told with the next write, whatever it writes.
+    /// When held events are to be stored even if more come.
+    pub(crate) fn overdue(&self) -> Option<Instant> {
+        // Without storing, events are sent after the next write of the journal.
         if self.held.is_empty() || !self.stores {
             return None;
         }
@@ -157,38 +183,30 @@ impl EventPublisher {
         })
     }
 
-    /// Whether what is held are the first words, or has them.
-    pub(super) fn is_waited_for(&self) -> bool {
-        self.waited_for && self.has_words()
+    fn holds_content(&self) -> bool {
+        self.held.iter().any(|(_, event)| event.is_content())
     }
 
-    fn has_words(&self) -> bool {
-        self.held.iter().any(|(_, event)| event.is_word())
-    }
-
-    /// How long storing what is held took.
-    pub(super) fn took(&mut self, time: Duration) {
+    /// Storing the held events took so long.
+    pub(crate) fn wrote_in(&mut self, time: Duration) {
         let gather = (4 * time).clamp(GATHER, GATHER_AT_MOST);
         self.flushed = Some((Instant::now(), gather));
     }
 
-    /// What is held was stored.
-    pub(super) fn stored(&mut self) {
+    /// Send the held events to the reader: they are stored.
+    pub(crate) fn release(&mut self) {
         if self.held.is_empty() {
             return;
         }
         self.bytes = 0;
         let gather = self.flushed.map_or(GATHER, |(_, gather)| gather);
         self.flushed = Some((Instant::now(), gather));
-        self.waited_for &= !self.has_words();
-        // Together, as they were stored: a channel has room for many of what it carries, and an event
-        // is large.
-        let told = EventBatch {
-            heard: std::mem::take(&mut self.held),
-        };
+        self.awaits_content &= !self.holds_content();
+        // One batch for each write: a channel allocates room for many items, and an event is large.
+        let events = std::mem::take(&mut self.held);
         if let Some(reader) = &self.reader {
-            // Whoever listened may be gone; the run is then being cancelled anyway.
-            drop(reader.send(told));
+            // A reader that is gone has cancelled the run.
+            drop(reader.send(EventBatch { events }));
         }
     }
 }

@@ -9,11 +9,11 @@ use throughline_store::{CallState, Entry, Execution, Journal, Run, RunState};
 use crate::run::event::RunEvent;
 use crate::thread::StopReason;
 
-/// Tell a run from its journal: what a reader would have seen if every content had come in one
-/// piece. Event n is number n, for every reader.
+/// The events that a reader would have seen if every content had come in one piece. Event n is number
+/// n, for every reader.
 ///
-/// What is told of a run that is not settled stays as it is when the run goes on: a round of calls
-/// that has not all its results is left out, and there is no end.
+/// The events of a run that is not settled stay the same when it is resumed: a round of calls without
+/// all its results is left out, and there is no end.
 pub(crate) fn replayed(journal: &Journal) -> Vec<RunEvent> {
     let mut events = vec![RunEvent::Started {
         run: journal.run.id,
@@ -25,7 +25,7 @@ pub(crate) fn replayed(journal: &Journal) -> Vec<RunEvent> {
     }
     for step in &journal.steps {
         let end = step.first + step.items;
-        tell_said(&mut events, step.no, take(&mut entries, |no| no < end));
+        push_messages(&mut events, step.no, take(&mut entries, |no| no < end));
         let calls: Vec<&Execution> = journal
             .calls
             .iter()
@@ -33,23 +33,22 @@ pub(crate) fn replayed(journal: &Journal) -> Vec<RunEvent> {
             .collect();
         let last = calls.iter().map(|call| call.result).max();
         let round = take(&mut entries, |no| last.is_some_and(|last| no <= last));
-        // A result that comes later stands in the same message.
+        // Results that come later are part of the same message.
         let open = |call: &&Execution| !matches!(call.state, CallState::Done | CallState::Taken);
         if journal.run.state.is_settled() || !calls.iter().any(open) {
-            tell_round(&mut events, &calls, round);
+            push_round(&mut events, &calls, round);
         }
     }
-    // What is said with the publication is no step in the journal, but has the number after them.
+    // Messages of the publication are no step in the journal, but have the number after the last one.
     let step = journal.steps.last().map_or(0, |step| step.no + 1);
-    tell_said(&mut events, step, entries);
+    push_messages(&mut events, step, entries);
     if let Some(stop) = stop_of(&journal.run) {
         events.push(RunEvent::Ended { stop });
     }
     events
 }
 
-/// Why a run stopped: what its note says, else what its state tells. `None` while it is not
-/// settled.
+/// Why a run stopped: by its note, else by its state. `None` while it is not settled.
 pub(crate) fn stop_of(run: &Run) -> Option<StopReason> {
     let by_state = match run.state {
         RunState::Running | RunState::Interrupted | RunState::Parked | RunState::Held => {
@@ -77,13 +76,13 @@ fn take<'e>(entries: &mut &'e [Entry], meant: impl Fn(u32) -> bool) -> &'e [Entr
     front
 }
 
-/// Tell what was said in a step: first what was said to the model, then what it answered.
-fn tell_said(events: &mut Vec<RunEvent>, step: u32, said: &[Entry]) {
-    let first = said.iter().position(|entry| !is_asking(&entry.message));
-    let (asking, answer) = said.split_at(first.unwrap_or(said.len()));
+/// Add the messages of a step: first those to the model, then its answer.
+fn push_messages(events: &mut Vec<RunEvent>, step: u32, entries: &[Entry]) {
+    let first = entries.iter().position(|entry| !is_asking(&entry.message));
+    let (asking, answer) = entries.split_at(first.unwrap_or(entries.len()));
     let whole = |entry: &Entry| RunEvent::Message(entry.message.clone());
     events.extend(asking.iter().map(whole));
-    // A step in which nothing was answered only closes the run: no model was asked.
+    // A step without an answer only closes the run: no model was called.
     if answer.is_empty() {
         return;
     }
@@ -93,13 +92,13 @@ fn tell_said(events: &mut Vec<RunEvent>, step: u32, said: &[Entry]) {
             continue;
         }
         for (item, content) in entry.message.contents.iter().enumerate() {
-            tell_content(events, step, Place::new(choice, item, 0), content);
+            push_content(events, step, Place::new(choice, item, 0), content);
         }
     }
     events.extend(answer.iter().map(whole));
 }
 
-/// Whether a message is for the model.
+/// Whether a message is sent to the model.
 fn is_asking(message: &Message) -> bool {
     match message.role {
         Role::System | Role::Developer | Role::User => true,
@@ -107,8 +106,8 @@ fn is_asking(message: &Message) -> bool {
     }
 }
 
-fn tell_content(events: &mut Vec<RunEvent>, step: u32, at: Place, content: &Content) {
-    RunEvent::brought(step, at, content, |event| events.push(event));
+fn push_content(events: &mut Vec<RunEvent>, step: u32, at: Place, content: &Content) {
+    RunEvent::deltas_of(step, at, content, |event| events.push(event));
     events.push(RunEvent::Content {
         step,
         at,
@@ -116,8 +115,8 @@ fn tell_content(events: &mut Vec<RunEvent>, step: u32, at: Place, content: &Cont
     });
 }
 
-/// Tell the results of a round in the order of its calls, then the message that they are.
-fn tell_round(events: &mut Vec<RunEvent>, calls: &[&Execution], round: &[Entry]) {
+/// Add the results of a round in the order of its calls, then the messages that have them.
+fn push_round(events: &mut Vec<RunEvent>, calls: &[&Execution], round: &[Entry]) {
     let items = round.iter().flat_map(|entry| {
         let items = entry.item_refs().map(|item| item.no);
         items.zip(&entry.message.contents)
@@ -126,7 +125,7 @@ fn tell_round(events: &mut Vec<RunEvent>, calls: &[&Execution], round: &[Entry])
         let Body::ToolResult(result) = &content.body else {
             continue;
         };
-        // The record keeps a place for the result of each call.
+        // The store has reserved an item for the result of each call.
         let Some(call) = calls.iter().find(|call| call.result == no) else {
             continue;
         };

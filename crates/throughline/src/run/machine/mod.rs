@@ -1,15 +1,16 @@
-//! The loop's decisions as a pure machine: values in, values out. No clock, no store, no network.
+//! The decisions of a run as a pure state machine: no clock, no store, no network.
 //!
-//! A [`Turn`] is told what happened (a model answered, a tool ended, somebody cancelled) and says
-//! what to do next ([`Order`]). Whatever happens, it ends with a stop reason and a closed
-//! transcript, unless it is parked or failed, where it can be gone on with.
+//! The driver reports each event to a [`Turn`] (a model answered, a tool ended, the run was
+//! cancelled) and gets the next [`Order`]. Every sequence of events ends with a stop reason and a
+//! transcript in which each call has a result, unless the turn is parked or failed and can be
+//! resumed.
 
-mod leave;
 mod order;
 mod restore;
+mod result_texts;
 mod round;
 mod spent;
-mod words;
+mod suspend;
 
 #[cfg(test)]
 mod simulation;
@@ -17,8 +18,8 @@ mod simulation;
 use std::collections::VecDeque;
 
 use throughline_model::{
-    Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop, ToolCall, ToolResult,
-    Usage,
+    Content, Message, Outcome, Output, Response, Role, Runner, Source, Status, Stop, ToolCall,
+    ToolResult, Usage,
 };
 use throughline_store::{ItemNo, ItemRef, NewItem, RunId};
 
@@ -26,46 +27,50 @@ use super::limits::{Calling, Limits};
 use super::usage::RunUsage;
 use crate::thread::StopReason;
 use crate::thread::journal::{Awaits, OpenCall, open_calls};
-pub(crate) use order::{Ask, Fresh, Order, Resolution, Waiting};
+pub(crate) use order::{ModelCall, NewMessage, Order, Resolution, Waiting};
 pub(crate) use restore::Recorded;
-pub(crate) use round::{Done, Ended, Planned, Verdict, closed};
-use round::{Round, Slot, State};
+pub(crate) use result_texts::{gone, unknown_tool};
+pub(crate) use round::{Ended, Planned, Verdict};
+use round::{Round, Slot, SlotState};
 pub(crate) use spent::Spent;
-pub(crate) use words::{gone, unknown_tool};
 
+/// What a turn is waiting for, or where it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     New,
-    Asking(Ask),
+    CallingModel(ModelCall),
     Tools(Round),
     Parked(Round),
-    Failed(Ask),
+    Failed(ModelCall),
     Over,
 }
 
-/// One run's decisions.
+/// The state machine of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     run: RunId,
     limits: Limits,
     calling: Calling,
     phase: Phase,
-    /// Messages that entered the transcript and were not taken yet.
-    fresh: Vec<Fresh>,
+    /// Messages that the driver has not taken yet.
+    new_messages: Vec<NewMessage>,
     next_item: ItemNo,
-    /// Said while the run goes on, not delivered yet.
+    /// Messages that are added to the transcript with the next model call.
     injected: VecDeque<Message>,
-    asked: u32,
+    /// Model calls that were answered.
+    model_calls: u32,
     rounds: u32,
+    /// Failed rounds in a row.
     failed_rounds: u32,
+    /// Calls that ran, for the limit of calls.
     executed: u32,
     usage: RunUsage,
-    /// Tokens of runs in whose place this one goes on.
+    /// Tokens of the failed runs that this one continues.
     tokens_before: u64,
     finish: Option<Stop>,
     /// Why the next model call is the last.
     closing: Option<StopReason>,
-    /// The calls of the answer that came last.
+    /// The calls of the newest answer.
     planned: Vec<Planned>,
 }
 
@@ -76,10 +81,10 @@ impl Turn {
             limits,
             calling,
             phase: Phase::New,
-            fresh: Vec::new(),
+            new_messages: Vec::new(),
             next_item: 1,
             injected: VecDeque::new(),
-            asked: 0,
+            model_calls: 0,
             rounds: 0,
             failed_rounds: 0,
             executed: 0,
@@ -91,25 +96,25 @@ impl Turn {
         }
     }
 
-    /// Items of earlier runs that stand before the input: they are said already.
-    pub(crate) fn carry(&mut self, items: usize) {
+    /// Number messages from behind so many items, which are in the transcript already.
+    pub(crate) fn skip_items(&mut self, items: usize) {
         self.next_item += ItemNo::try_from(items).unwrap_or(ItemNo::MAX - self.next_item);
     }
 
-    /// Begin with what is said first: each message as whoever says it has marked it.
+    /// Begin with the first messages, whose sources the driver has set.
     pub(crate) fn start(&mut self, input: Vec<Message>) -> Order {
         for message in input {
-            self.say(message);
+            self.push(message);
         }
-        self.ask(Ask::First)
+        self.call_model(ModelCall::First)
     }
 
-    /// What entered the transcript since this was last called.
-    pub(crate) fn take_fresh(&mut self) -> Vec<Fresh> {
-        std::mem::take(&mut self.fresh)
+    /// The messages that were added to the transcript since this was last called.
+    pub(crate) fn take_new(&mut self) -> Vec<NewMessage> {
+        std::mem::take(&mut self.new_messages)
     }
 
-    /// Say something with the next model call.
+    /// Add a message to the transcript with the next model call.
     pub(crate) fn inject(&mut self, message: Message) {
         self.injected.push_back(message);
     }
@@ -129,27 +134,27 @@ impl Turn {
     }
 
     /// How many model calls were answered.
-    pub(crate) fn asked(&self) -> u32 {
-        self.asked
+    pub(crate) fn model_calls(&self) -> u32 {
+        self.model_calls
     }
 
-    /// Whether calls wait for somebody outside.
+    /// Whether the turn waits for approvals or for results from outside.
     pub(crate) fn is_parked(&self) -> bool {
         matches!(self.phase, Phase::Parked(_))
     }
 
-    /// The number of the round that is going on, from 0.
+    /// The number of the current round, from 0.
     pub(crate) fn round(&self) -> u32 {
         self.rounds.saturating_sub(1)
     }
 
-    /// A call of the round that is going on.
+    /// A call of the current round.
     pub(crate) fn call(&self, position: u32) -> Option<&ToolCall> {
         let slot = self.open_round()?.slots.get(position as usize)?;
         Some(&slot.call)
     }
 
-    /// The result of a call of the round that is going on.
+    /// A result for a call of the current round.
     pub(crate) fn result(
         &self,
         position: u32,
@@ -160,25 +165,24 @@ impl Turn {
         Some(slot.answer(outcome, output))
     }
 
-    /// The calls of the answer that came last, as a step records them: which of them start now, wait,
-    /// or have their result already.
+    /// The calls of the newest answer as a step records them: planned, waiting, or with a result.
     pub(crate) fn planned(&self) -> &[Planned] {
         &self.planned
     }
 
-    /// The calls of the round that is going on which have their result.
-    pub(crate) fn done(&self) -> Vec<Done<'_>> {
+    /// The results of the current round, by position.
+    pub(crate) fn results(&self) -> Vec<(u32, Content)> {
         let slots = self.open_round().map_or(&[][..], |round| &round.slots);
-        let numbered = slots.iter().zip(0..);
-        numbered
-            .filter_map(|(slot, position)| slot.done(position))
+        let results = (0..).zip(slots.iter().map(Slot::content));
+        results
+            .filter_map(|(position, content)| Some((position, content?)))
             .collect()
     }
 
     fn open_round(&self) -> Option<&Round> {
         match &self.phase {
             Phase::Tools(round) | Phase::Parked(round) => Some(round),
-            Phase::New | Phase::Asking(_) | Phase::Failed(_) | Phase::Over => None,
+            Phase::New | Phase::CallingModel(_) | Phase::Failed(_) | Phase::Over => None,
         }
     }
 
@@ -189,13 +193,13 @@ impl Turn {
             .iter()
             .zip(0..)
             .filter_map(|(slot, position)| match slot.state {
-                State::Waiting(awaits) => Some(Waiting {
+                SlotState::Waiting(awaits) => Some(Waiting {
                     position,
                     call: &slot.call,
                     occurrence: slot.occurrence.unwrap_or(0),
                     awaits,
                 }),
-                State::Planned(_) | State::Running(_) | State::Done { .. } => None,
+                SlotState::Planned(_) | SlotState::Running(_) | SlotState::Done { .. } => None,
             })
             .collect()
     }
@@ -215,38 +219,39 @@ impl Turn {
         place.message_id()
     }
 
-    fn say(&mut self, mut message: Message) {
+    fn push(&mut self, mut message: Message) {
         message.id = Some(self.id());
         self.next_item += NewItem::count(&message);
-        self.fresh.push(Fresh::Said(message));
+        self.new_messages.push(NewMessage::Message(message));
     }
 
-    /// Say the results of a round: each goes to the place that was kept for it.
-    fn say_results(&mut self, mut message: Message) {
+    /// Add the results of a round. The store has reserved an item number for each call, so that a
+    /// result takes one item.
+    fn push_results(&mut self, mut message: Message) {
         message.id = Some(self.id());
         self.next_item += ItemNo::try_from(message.contents.len()).unwrap_or(0);
-        self.fresh.push(Fresh::Results(message));
+        self.new_messages.push(NewMessage::Results(message));
     }
 
-    /// Say what was injected.
+    /// Add the injected messages to the transcript.
     fn deliver(&mut self) {
         while let Some(mut message) = self.injected.pop_front() {
             message.source = Some(Source::Caller);
-            self.say(message);
+            self.push(message);
         }
     }
 
-    /// Say what was injected with the model call that is about to be made.
+    /// Add injected messages before the model call that was ordered and has not been sent.
     pub(crate) fn deliver_now(&mut self) {
-        if matches!(self.phase, Phase::Asking(_)) {
+        if matches!(self.phase, Phase::CallingModel(_)) {
             self.deliver();
         }
     }
 
-    fn ask(&mut self, ask: Ask) -> Order {
+    fn call_model(&mut self, call: ModelCall) -> Order {
         self.deliver();
-        self.phase = Phase::Asking(ask);
-        Order::Ask(ask)
+        self.phase = Phase::CallingModel(call);
+        Order::CallModel(call)
     }
 
     fn end(&mut self, stop: StopReason) -> Order {
@@ -254,26 +259,26 @@ impl Turn {
         Order::End(stop)
     }
 
-    /// The model answered. `judge` says what is to become of a call that is ours.
+    /// The model answered. `judge` gives the verdict on each of its calls.
     pub(crate) fn answered(
         &mut self,
         mut response: Response,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Order {
-        // Clients that are not ours may leave it to us.
+        // A custom client may not have marked the call that the output limit cut off.
         response.mark_cut_off();
-        let last = self.phase == Phase::Asking(Ask::Last);
-        self.asked += 1;
+        let last = self.phase == Phase::CallingModel(ModelCall::Last);
+        self.model_calls += 1;
         self.planned.clear();
         self.usage.add(response.usage.as_ref());
         let cut_short = response.stop == Stop::Length;
         let paused = response.stop == Stop::Paused;
         self.finish = Some(response.stop);
         let calls = open_calls(&response.messages);
-        self.heard(response.messages, response.usage, cut_short);
+        self.push_answer(response.messages, response.usage, cut_short);
         let over_tokens = self.limits.tokens.is_some_and(|most| self.tokens() >= most);
         if calls.is_empty() {
-            return self.said_its_say(last, paused, over_tokens);
+            return self.answered_without_calls(last, paused, over_tokens);
         }
         if last || over_tokens {
             let stop = self.closing.filter(|_| last);
@@ -285,28 +290,28 @@ impl Turn {
         }
         self.rounds += 1;
         let judge = &mut |call: &ToolCall| match judge(call) {
-            // Whatever else is wrong with its arguments, this is why.
+            // Its arguments are invalid because the output limit cut them off.
             Verdict::Refuse(_) if cut_short && call.status == Some(Status::Incomplete) => {
-                Verdict::Refuse(words::cut_off(&call.name))
+                Verdict::Refuse(result_texts::cut_off(&call.name))
             }
             verdict => verdict,
         };
         let mut round = Round::default();
         for call in calls {
             let slot = match call.call.runner {
-                // The vendor's own tool host asks: nothing runs here.
-                Runner::Vendor => self.asked_by_vendor(call, judge),
+                // The vendor runs the tool and asks for an approval.
+                Runner::Vendor => self.plan_vendor_call(call, judge),
                 Runner::Client => {
-                    self.plan(call, &mut round.over_budget, &mut round.terminate, judge)
+                    self.plan_call(call, &mut round.over_budget, &mut round.terminate, judge)
                 }
             };
             self.planned.push(slot.planned());
             round.slots.push(slot);
         }
-        self.go_on(round)
+        self.advance(round)
     }
 
-    /// Go on with calls of an earlier run: a round of its own, before any model call.
+    /// Begin with calls of an earlier run, as a round before any model call.
     pub(crate) fn take(
         &mut self,
         calls: Vec<OpenCall>,
@@ -316,17 +321,17 @@ impl Turn {
         self.rounds += 1;
         let mut round = Round::default();
         for open in calls {
-            let slot = self.plan(open, &mut round.over_budget, &mut round.terminate, judge);
+            let slot = self.plan_call(open, &mut round.over_budget, &mut round.terminate, judge);
             self.planned.push(slot.planned());
             round.slots.push(slot);
         }
-        self.go_on(round)
+        self.advance(round)
     }
 
-    /// Put what a model said into the transcript.
-    fn heard(&mut self, messages: Vec<Message>, usage: Option<Usage>, cut_short: bool) {
+    /// Add the messages of an answer to the transcript.
+    fn push_answer(&mut self, messages: Vec<Message>, usage: Option<Usage>, cut_short: bool) {
         let count = messages.len();
-        // The record keeps what a call cost with what it said.
+        // The usage of a call is stored with its first message.
         let mut usage = usage.filter(|_| messages.iter().all(|message| message.usage.is_none()));
         for (place, mut message) in messages.into_iter().enumerate() {
             if message.contents.is_empty() {
@@ -340,12 +345,12 @@ impl Turn {
             if cut_short && place + 1 == count {
                 message.status = Some(Status::Incomplete);
             }
-            self.say(message);
+            self.push(message);
         }
     }
 
     /// An answer without calls.
-    fn said_its_say(&mut self, last: bool, paused: bool, over_tokens: bool) -> Order {
+    fn answered_without_calls(&mut self, last: bool, paused: bool, over_tokens: bool) -> Order {
         if last && let Some(stop) = self.closing {
             return self.end(stop);
         }
@@ -356,28 +361,28 @@ impl Turn {
             return self.out_of_tokens();
         }
         if paused {
-            // It counts like a round: a model that pauses for ever must end too.
+            // A pause counts as a round, so that a model that always pauses reaches the limit.
             self.rounds += 1;
             if self.rounds >= self.limits.rounds {
-                return self.ask_last(StopReason::RoundLimit);
+                return self.call_last(StopReason::RoundLimit);
             }
         }
-        self.ask(Ask::Next)
+        self.call_model(ModelCall::Next)
     }
 
-    /// The run ends before its model is done. Of all budgets this one is known by how the answer
-    /// ended: a limit of tokens was reached.
+    /// The token limit ends the run before its model is done. The outcome says `Length`, as for an
+    /// answer that reached the output limit.
     fn out_of_tokens(&mut self) -> Order {
         self.finish = Some(Stop::Length);
         self.end(StopReason::Budget)
     }
 
-    fn ask_last(&mut self, stop: StopReason) -> Order {
+    fn call_last(&mut self, stop: StopReason) -> Order {
         self.closing = Some(stop);
-        self.ask(Ask::Last)
+        self.call_model(ModelCall::Last)
     }
 
-    fn plan(
+    fn plan_call(
         &mut self,
         call: OpenCall,
         over_budget: &mut bool,
@@ -385,7 +390,7 @@ impl Turn {
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Slot {
         let verdict = judge(&call.call);
-        let mut slot = Slot::new(call, State::Waiting(Awaits::Result));
+        let mut slot = Slot::new(call, SlotState::Waiting(Awaits::Result));
         match verdict {
             Verdict::Run(effect) => {
                 if self.limits.calls.is_some_and(|most| self.executed >= most) {
@@ -393,11 +398,11 @@ impl Turn {
                     slot.close(Outcome::Limit);
                 } else {
                     self.executed += 1;
-                    slot.state = State::Planned(effect);
+                    slot.state = SlotState::Planned(effect);
                 }
             }
-            Verdict::Ask(_) => slot.state = State::Waiting(Awaits::Approval),
-            Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
+            Verdict::NeedsApproval(_) => slot.state = SlotState::Waiting(Awaits::Approval),
+            Verdict::Outside => slot.state = SlotState::Waiting(Awaits::Result),
             Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
             Verdict::Ended { ended, ran } => {
                 self.executed += u32::from(ran);
@@ -406,30 +411,30 @@ impl Turn {
                 *over_budget |= ended.outcome == Outcome::Limit;
                 slot.end(ended.outcome, ended.output);
             }
-            Verdict::Again(effect) => {
+            Verdict::Retry(effect) => {
                 self.executed += 1;
-                slot.state = State::Planned(effect);
+                slot.state = SlotState::Planned(effect);
             }
         }
         slot
     }
 
-    /// A question of the vendor's own tool host, or what was said to it before.
-    fn asked_by_vendor(
+    /// An approval request of the vendor's tool host, which may be answered already.
+    fn plan_vendor_call(
         &mut self,
         call: OpenCall,
         judge: &mut dyn FnMut(&ToolCall) -> Verdict,
     ) -> Slot {
         let verdict = judge(&call.call);
-        let mut slot = Slot::new(call, State::Waiting(Awaits::VendorApproval));
+        let mut slot = Slot::new(call, SlotState::Waiting(Awaits::VendorApproval));
         if let Verdict::Ended { ended, .. } = verdict {
             slot.end(ended.outcome, ended.output);
         }
         slot
     }
 
-    /// Start what can be started; park, or go to the next model call, when nothing runs.
-    fn go_on(&mut self, mut round: Round) -> Order {
+    /// Start the calls that can start. When nothing runs, park or call the model.
+    fn advance(&mut self, mut round: Round) -> Order {
         let started = round.start(self.calling == Calling::Serial);
         if !started.is_empty() || round.is_running() {
             self.phase = Phase::Tools(round);
@@ -445,13 +450,13 @@ impl Turn {
             self.phase = Phase::Parked(round);
             return Order::End(StopReason::Parked);
         }
-        self.complete(&round)
+        self.finish_round(&round)
     }
 
     /// Every call of the round has its result.
-    fn complete(&mut self, round: &Round) -> Order {
+    fn finish_round(&mut self, round: &Round) -> Order {
         if let Some(message) = round.message() {
-            self.say_results(message);
+            self.push_results(message);
         }
         if round.terminate {
             return self.end(StopReason::Terminated);
@@ -461,15 +466,15 @@ impl Turn {
             false => self.failed_rounds = 0,
         }
         if round.over_budget {
-            return self.ask_last(StopReason::Budget);
+            return self.call_last(StopReason::Budget);
         }
         if self.failed_rounds >= self.limits.failed_rounds {
-            return self.ask_last(StopReason::ErrorLimit);
+            return self.call_last(StopReason::ErrorLimit);
         }
         if self.rounds >= self.limits.rounds {
-            return self.ask_last(StopReason::RoundLimit);
+            return self.call_last(StopReason::RoundLimit);
         }
-        self.ask(Ask::Next)
+        self.call_model(ModelCall::Next)
     }
 
     /// A call ended.
@@ -478,19 +483,19 @@ impl Turn {
             return Order::Wait;
         };
         if let Some(slot) = round.slots.get_mut(position as usize)
-            && matches!(slot.state, State::Running(_))
+            && matches!(slot.state, SlotState::Running(_))
         {
             slot.end(ended.outcome, ended.output);
             round.terminate |= ended.terminate;
         }
         if round.terminate && self.calling == Calling::Serial {
             for slot in &mut round.slots {
-                if matches!(slot.state, State::Planned(_)) {
+                if matches!(slot.state, SlotState::Planned(_)) {
                     slot.close(Outcome::Terminated);
                 }
             }
         }
         let round = std::mem::take(round);
-        self.go_on(round)
+        self.advance(round)
     }
 }

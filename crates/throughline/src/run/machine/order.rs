@@ -1,4 +1,4 @@
-//! What the machine orders, and what it is told about calls that wait.
+//! Orders of the machine to the driver, and decisions about waiting calls that the driver reports.
 
 use throughline_model::{Message, Outcome, Output, ToolCall};
 
@@ -10,68 +10,68 @@ use crate::thread::journal::Awaits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Call the model.
-    Ask(Ask),
+    CallModel(ModelCall),
     /// Start these calls of the round, then wait for one to end.
     Dispatch(Vec<u32>),
     /// Wait for a call to end.
     Wait,
-    /// It is over: stop whatever still runs.
+    /// The turn is over, or parked or failed: stop the calls that still run.
     End(StopReason),
 }
 
-/// Something that entered the transcript.
+/// A message that was added to the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fresh {
-    /// A message.
-    Said(Message),
-    /// The results of a round, one content for each of its calls, for which the record keeps
-    /// places.
+pub(crate) enum NewMessage {
+    /// A message of the caller, a provider or the model.
+    Message(Message),
+    /// The results of a round, one content for each call. The store has reserved their items with
+    /// the step.
     Results(Message),
 }
 
-impl Fresh {
+impl NewMessage {
     #[cfg(test)]
     pub(crate) fn into_message(self) -> Message {
         match self {
-            Self::Said(message) | Self::Results(message) => message,
+            Self::Message(message) | Self::Results(message) => message,
         }
     }
 }
 
-/// How to call the model.
+/// Which model call of the run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// For the first time in the run: what the caller chose about tools holds.
+pub(crate) enum ModelCall {
+    /// The first one: the tool choice of the caller holds.
     First,
-    /// With tools, as the model sees fit.
+    /// A later one: the model chooses.
     Next,
-    /// Without tools, for the last time.
+    /// The last one, without tools.
     Last,
 }
 
 /// What was decided about a call that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// It may run; this is what is to become of it now.
+    /// It was approved; the verdict says whether it can still run.
     Approved(Verdict),
-    /// It may not run.
+    /// It was rejected.
     Rejected { reason: Option<String> },
-    /// Nobody said anything in time.
+    /// No answer came in time.
     Expired,
-    /// Its result.
+    /// Its result from outside.
     Result { outcome: Outcome, output: Output },
 }
 
-/// A call that waits, or runs.
+/// A call that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting<'t> {
     pub(crate) position: u32,
     pub(crate) call: &'t ToolCall,
-    /// How many calls of the same id stand before it in its message.
+    /// How many earlier calls of the message have the same id.
     pub(crate) occurrence: u32,
     pub(crate) awaits: Awaits,
 }
 
-/// An answer that does not fit where the turn stands.
+/// A resolution for a call that does not wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotPending;

@@ -1,40 +1,40 @@
-//! A turn as the record tells it: the same decisions over again, with the answers and results that
-//! are known.
+//! Replaying the journal of a run: the machine takes the recorded answers and results and makes the
+//! same decisions again.
 
 use throughline_model::{Message, Response, ToolCall};
 
-use super::order::{Ask, Order};
+use super::order::{ModelCall, Order};
 use super::round::Verdict;
 use super::{Phase, Turn};
 use crate::thread::StopReason;
 
-/// One step of the record.
+/// One recorded step.
 pub(crate) struct Recorded<'r> {
-    /// What was delivered with the call.
+    /// Injected messages that went out with the model call.
     pub(crate) delivered: Vec<Message>,
-    /// What the model answered.
+    /// The answer of the model.
     pub(crate) response: Response,
-    /// What became of each call, by position, or is to become of it now.
+    /// Gives the verdict on each call, by position: its recorded result, or what to do now.
     pub(crate) judge: &'r mut dyn FnMut(&ToolCall) -> Verdict,
 }
 
 impl Turn {
-    /// Stand where the input was recorded: behind so many items, about to call the model.
-    pub(crate) fn stand_after(&mut self, items: usize) -> Order {
-        self.carry(items);
-        self.ask(Ask::First)
+    /// Start behind the recorded input, which has so many items.
+    pub(crate) fn start_after(&mut self, items: usize) -> Order {
+        self.skip_items(items);
+        self.call_model(ModelCall::First)
     }
 
-    /// Go through a step again. What it orders is what was to be done next.
+    /// Replay a step. The order is what came, or comes, after it.
     pub(crate) fn replay(&mut self, recorded: Recorded<'_>) -> Order {
         for message in recorded.delivered {
-            self.say(message);
+            self.push(message);
         }
         match self.answered(recorded.response, recorded.judge) {
-            // An answer that ends a run is recorded with its end: one that stands in a step of its
-            // own, without calls, was gone on from.
+            // A final answer is recorded with the end of the run. An answer without calls that has a
+            // step of its own was followed by another model call.
             Order::End(StopReason::Done) if matches!(self.phase, Phase::Over) => {
-                self.ask(Ask::Next)
+                self.call_model(ModelCall::Next)
             }
             order => order,
         }

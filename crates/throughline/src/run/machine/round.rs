@@ -1,4 +1,4 @@
-//! One round: the calls of a model answer and what becomes of them.
+//! One round: the calls of a model answer and their states.
 
 use throughline_model::{
     ApprovalResponse, Body, Content, Message, Outcome, Output, Role, Runner, Source, ToolCall,
@@ -6,28 +6,28 @@ use throughline_model::{
 };
 use throughline_store::Effect;
 
-use super::words;
+use super::result_texts::closed_text;
 use crate::client::approval_answer;
 use crate::thread::journal::{Awaits, OpenCall, answer};
 
-/// What is to become of a call.
+/// What the driver decided about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Its arguments fit: run it here.
+    /// Its arguments are valid: run it here.
     Run(Effect),
-    /// Somebody must agree first.
-    Ask(Effect),
+    /// It must be approved first.
+    NeedsApproval(Effect),
     /// Its result comes from outside.
     Outside,
-    /// It cannot run; the model reads why.
+    /// It cannot run, for a reason that the model reads.
     Refuse(String),
-    /// The record has its result; whether the call ran for it counts against the budget.
+    /// The journal has its result. A call that ran counts against the limit of calls.
     Ended { ended: Ended, ran: bool },
-    /// It was dispatched before, its result is lost, and it may run again.
-    Again(Effect),
+    /// It was dispatched before, its result is lost, and its tool may be called again.
+    Retry(Effect),
 }
 
-/// How a call that ran ended.
+/// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
@@ -36,24 +36,36 @@ pub(crate) struct Ended {
     pub(crate) terminate: bool,
 }
 
-/// Where a call stands.
+impl Ended {
+    /// The end of a call without a result of its own.
+    pub(crate) fn closed(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            output: Output::Text(closed_text(outcome).to_owned()),
+            terminate: false,
+        }
+    }
+}
+
+/// The state of a call in its round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SlotState {
     Planned(Effect),
     Running(Effect),
     Waiting(Awaits),
     Done { outcome: Outcome, output: Output },
 }
 
+/// A call and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) call: ToolCall,
-    pub(super) state: State,
-    /// The format in which the vendor's tool host asked, if it did.
+    pub(super) state: SlotState,
+    /// The wire format of the approval request, if the vendor's tool host sent one.
     asked_in: Option<Wire>,
     /// As [`OpenCall::occurrence`].
     pub(super) occurrence: Option<u32>,
-    /// Whether it waited for an approval and has it.
+    /// Whether it was approved in this turn.
     pub(super) approved: bool,
 }
 
@@ -65,16 +77,8 @@ pub(crate) struct Planned {
     pub(crate) awaits: Option<Awaits>,
 }
 
-/// A call that has its result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Done<'t> {
-    pub(crate) position: u32,
-    pub(crate) call: &'t ToolCall,
-    pub(crate) content: Content,
-}
-
 impl Slot {
-    pub(super) fn new(open: OpenCall, state: State) -> Self {
+    pub(super) fn new(open: OpenCall, state: SlotState) -> Self {
         Self {
             call: open.call,
             state,
@@ -93,23 +97,15 @@ impl Slot {
         Planned {
             call: self.call.clone(),
             awaits: match self.state {
-                State::Waiting(awaits) => Some(awaits),
-                State::Planned(_) | State::Running(_) | State::Done { .. } => None,
+                SlotState::Waiting(awaits) => Some(awaits),
+                SlotState::Planned(_) | SlotState::Running(_) | SlotState::Done { .. } => None,
             },
         }
     }
 
-    pub(super) fn done(&self, position: u32) -> Option<Done<'_>> {
-        Some(Done {
-            position,
-            call: &self.call,
-            content: self.content()?,
-        })
-    }
-
-    /// What the record says of its end.
-    fn content(&self) -> Option<Content> {
-        let State::Done { outcome, output } = &self.state else {
+    /// Its result, or the answer to its approval request, as a message has it.
+    pub(super) fn content(&self) -> Option<Content> {
+        let SlotState::Done { outcome, output } = &self.state else {
             return None;
         };
         Some(match self.call.runner {
@@ -132,51 +128,51 @@ impl Slot {
     }
 
     pub(super) fn end(&mut self, outcome: Outcome, output: Output) {
-        self.state = State::Done { outcome, output };
+        self.state = SlotState::Done { outcome, output };
     }
 
-    /// End it without a result of its own, if it has not ended.
+    /// End it with the fixed text of an outcome, if it has not ended.
     pub(super) fn close(&mut self, outcome: Outcome) {
-        if !matches!(self.state, State::Done { .. }) {
-            self.end(outcome, Output::Text(words::closed(outcome).to_owned()));
+        if !matches!(self.state, SlotState::Done { .. }) {
+            self.end(outcome, Output::Text(closed_text(outcome).to_owned()));
         }
     }
 
-    /// The run is cut off here.
+    /// End it because the run was cancelled or ran out of time.
     pub(super) fn cut(&mut self) {
         let outcome = match self.state {
-            State::Running(Effect::ReadOnly) | State::Planned(_) | State::Waiting(_) => {
-                Outcome::Cancelled
-            }
-            State::Running(_) => Outcome::Unknown,
-            State::Done { .. } => return,
+            SlotState::Running(Effect::ReadOnly)
+            | SlotState::Planned(_)
+            | SlotState::Waiting(_) => Outcome::Cancelled,
+            SlotState::Running(_) => Outcome::Unknown,
+            SlotState::Done { .. } => return,
         };
         self.close(outcome);
     }
 }
 
-/// The calls of one answer that are ours, in call order.
+/// The calls of one answer that need a result, in call order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Round {
     pub(super) slots: Vec<Slot>,
     pub(super) terminate: bool,
-    /// A call was refused because the budget of calls is used up.
+    /// Whether a call was refused because the limit of calls was reached.
     pub(super) over_budget: bool,
 }
 
 impl Round {
-    /// The calls that are to be started now.
+    /// Mark the calls that start now as running, and return their positions.
     pub(super) fn start(&mut self, serial: bool) -> Vec<u32> {
         let mut started = Vec::new();
-        let busy = |slot: &Slot| matches!(slot.state, State::Running(_));
+        let busy = |slot: &Slot| matches!(slot.state, SlotState::Running(_));
         if serial && self.slots.iter().any(busy) {
             return started;
         }
         let held: Vec<bool> = self.slots.iter().map(|slot| self.holds(slot)).collect();
         for (place, slot) in self.slots.iter_mut().enumerate() {
-            if let (State::Planned(effect), false) = (&slot.state, held[place]) {
+            if let (SlotState::Planned(effect), false) = (&slot.state, held[place]) {
                 let effect = *effect;
-                slot.state = State::Running(effect);
+                slot.state = SlotState::Running(effect);
                 started.push(u32::try_from(place).unwrap_or(u32::MAX));
                 if serial {
                     break;
@@ -188,33 +184,33 @@ impl Round {
 
     pub(super) fn is_running(&self) -> bool {
         let live = |slot: &Slot| match slot.state {
-            State::Running(_) => true,
-            State::Planned(_) => !self.holds(slot),
-            State::Waiting(_) | State::Done { .. } => false,
+            SlotState::Running(_) => true,
+            SlotState::Planned(_) => !self.holds(slot),
+            SlotState::Waiting(_) | SlotState::Done { .. } => false,
         };
         self.slots.iter().any(live)
     }
 
-    /// Whether an approved call does not start yet: as long as another call of its id waits for an
-    /// approval, somebody may still take one for the other.
+    /// Whether an approved call does not start yet. While another call with its id waits for an
+    /// approval, a client that answers by id may mean the other one.
     fn holds(&self, slot: &Slot) -> bool {
         let waits = |other: &Slot| {
-            matches!(other.state, State::Waiting(Awaits::Approval))
+            matches!(other.state, SlotState::Waiting(Awaits::Approval))
                 && other.call.call.value() == slot.call.call.value()
         };
         slot.approved && slot.occurrence.is_some() && self.slots.iter().any(waits)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        let waits = |slot: &Slot| matches!(slot.state, State::Waiting(_));
+        let waits = |slot: &Slot| matches!(slot.state, SlotState::Waiting(_));
         self.slots.iter().any(waits)
     }
 
     /// Whether a call failed.
     pub(super) fn failed(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
-            State::Done { outcome, .. } => matches!(outcome, Outcome::Error | Outcome::Unknown),
-            State::Planned(_) | State::Running(_) | State::Waiting(_) => false,
+            SlotState::Done { outcome, .. } => matches!(outcome, Outcome::Error | Outcome::Unknown),
+            SlotState::Planned(_) | SlotState::Running(_) | SlotState::Waiting(_) => false,
         })
     }
 
@@ -232,14 +228,5 @@ impl Round {
             message.source = Some(Source::Tool);
             message
         })
-    }
-}
-
-/// How a call ends that has no result of its own.
-pub(crate) fn closed(outcome: Outcome) -> Ended {
-    Ended {
-        outcome,
-        output: Output::Text(words::closed(outcome).to_owned()),
-        terminate: false,
     }
 }

@@ -123,12 +123,17 @@ impl Simulated {
             .collect();
         let mut order = self.turn.start(input);
         loop {
-            history.extend(self.turn.take_fresh().into_iter().map(Fresh::into_message));
+            history.extend(
+                self.turn
+                    .take_new()
+                    .into_iter()
+                    .map(NewMessage::into_message),
+            );
             if rng.chance(0.05) {
                 self.turn.inject(Message::user("one more thing"));
             }
             order = match order {
-                Order::Ask(ask) => {
+                Order::CallModel(ask) => {
                     counts.asked += 1;
                     // What is sent is what the history holds now, every call answered.
                     closed(history, counts)?;
@@ -138,7 +143,7 @@ impl Simulated {
                 Order::Dispatch(positions) => {
                     for position in positions {
                         counts.dispatched += 1;
-                        if !self.started.insert((self.turn.asked(), position)) {
+                        if !self.started.insert((self.turn.model_calls(), position)) {
                             return Err(format!("call {position} was started twice"));
                         }
                         self.running.push(position);
@@ -157,18 +162,18 @@ impl Simulated {
         }
     }
 
-    fn answer(&mut self, rng: &mut Rng, ask: Ask) -> Order {
+    fn answer(&mut self, rng: &mut Rng, ask: ModelCall) -> Order {
         if rng.chance(self.cuts) {
             let stop = *rng.pick(&[StopReason::Cancelled, StopReason::Budget]);
             let partial = rng.bool().then(|| self.response(rng));
             return self.turn.cut(stop, partial);
         }
         if rng.chance(0.03) {
-            return self.turn.failed();
+            return self.turn.model_failed();
         }
         let response = self.response(rng);
         let order = self.turn.answered(response, &mut |_| verdict(rng));
-        if ask == Ask::Last {
+        if ask == ModelCall::Last {
             assert!(matches!(order, Order::End(_)), "a last call is the last");
         }
         order
@@ -283,7 +288,7 @@ impl Simulated {
         ))
     }
 
-    /// What comes after a stop: nothing, or somebody goes on with it.
+    /// What follows a stop: nothing, or the turn is resumed.
     fn after(
         &mut self,
         rng: &mut Rng,
@@ -310,7 +315,12 @@ impl Simulated {
                 }
                 if rng.chance(0.15) {
                     self.turn.withdraw();
-                    history.extend(self.turn.take_fresh().into_iter().map(Fresh::into_message));
+                    history.extend(
+                        self.turn
+                            .take_new()
+                            .into_iter()
+                            .map(NewMessage::into_message),
+                    );
                     return Ok(None);
                 }
                 for (position, awaits) in waiting {
@@ -326,7 +336,7 @@ impl Simulated {
                 if rng.bool() {
                     return Ok(Some(self.turn.resume()));
                 }
-                // Nobody goes on with it: the head stays where it was.
+                // It is not resumed: the head stays where it was.
                 history.truncate(self.base);
                 Ok(None)
             }
@@ -350,7 +360,7 @@ fn json_output() -> Output {
 fn verdict(rng: &mut Rng) -> Verdict {
     let effect = *rng.pick(&Effect::ALL);
     match rng.below(10) {
-        0 => Verdict::Ask(effect),
+        0 => Verdict::NeedsApproval(effect),
         1 => Verdict::Outside,
         2 => Verdict::Refuse("no such tool".to_owned()),
         _ => Verdict::Run(effect),
@@ -366,7 +376,7 @@ fn resolution(rng: &mut Rng, awaits: Awaits) -> Resolution {
             reason: rng.bool().then(|| "too late".to_owned()),
         },
         Awaits::Approval | Awaits::VendorApproval => Resolution::Approved(match verdict(rng) {
-            Verdict::Ask(effect) | Verdict::Run(effect) => Verdict::Run(effect),
+            Verdict::NeedsApproval(effect) | Verdict::Run(effect) => Verdict::Run(effect),
             other => other,
         }),
         Awaits::Result => Resolution::Result {

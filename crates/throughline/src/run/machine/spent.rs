@@ -1,8 +1,8 @@
-//! What a run has used of its limits, for a run that goes on in its place.
+//! What a run has used of its limits, for the run that continues it after a failure.
 
 use throughline_model::Stop;
 
-use super::order::{Ask, Order};
+use super::order::{ModelCall, Order};
 use super::{Phase, Turn};
 use crate::thread::StopReason;
 
@@ -15,14 +15,14 @@ pub(crate) struct Spent {
     /// Calls that ran.
     pub(crate) calls: u32,
     pub(crate) tokens: u64,
-    /// Time that was worked on it.
+    /// Time that workers spent on it.
     pub(crate) ms: u64,
     /// Why the next model call is the last, without tools.
     pub(crate) closing: Option<StopReason>,
 }
 
 impl Turn {
-    /// What this run and those before it in its place have used; time is not known here.
+    /// What this run and the failed runs that it continues have used. The machine knows no time.
     pub(crate) fn spent(&self) -> Spent {
         Spent {
             rounds: self.rounds,
@@ -34,7 +34,7 @@ impl Turn {
         }
     }
 
-    /// Go on in the place of a run that has used so much.
+    /// Count what the run that this one continues has used.
     pub(crate) fn charge(&mut self, spent: &Spent) {
         if crate::trials::planted("loop-limits-lifted") {
             return;
@@ -46,15 +46,15 @@ impl Turn {
         self.closing = spent.closing;
     }
 
-    /// Tokens that count against the limit: those of runs in whose place this one goes on too.
+    /// Tokens that count against the limit, with those of the failed runs that this one continues.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens_before.saturating_add(self.usage.tokens())
     }
 
-    /// Go on where another run failed: what it left was carried, what it used counts.
+    /// Continue the failed run whose messages stand before the input.
     pub(crate) fn adopt(&mut self) -> Order {
         if let Some(stop) = self.closing {
-            return self.ask_last(stop);
+            return self.call_last(stop);
         }
         // Limits may have been reached by the results that were closed when the run was adopted, or
         // the limits that hold now are lower.
@@ -64,11 +64,11 @@ impl Turn {
             return Order::End(StopReason::Budget);
         }
         if self.failed_rounds >= self.limits.failed_rounds {
-            return self.ask_last(StopReason::ErrorLimit);
+            return self.call_last(StopReason::ErrorLimit);
         }
         if self.rounds >= self.limits.rounds {
-            return self.ask_last(StopReason::RoundLimit);
+            return self.call_last(StopReason::RoundLimit);
         }
-        self.ask(Ask::Next)
+        self.call_model(ModelCall::Next)
     }
 }

@@ -1,10 +1,11 @@
-//! A run that failed: why, what can be done about it, and what it left.
+//! A run that failed: its cause, its remedy, and its outcome so far.
 
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use throughline_model::Message;
+use throughline_model::stored::StoredError;
 use throughline_store::{Error as StoreError, ErrorKind as StoreErrorKind, RunId};
 
 use super::{Outcome, RunError};
@@ -54,10 +55,10 @@ pub(crate) enum Left {
     Parked,
     /// The record says that the run failed.
     Failed {
-        /// Whether its journal has a finished step, its own or of a run in whose place it went on.
+        /// Whether its journal has a finished step, its own or of a run that it continued.
         finished: bool,
     },
-    /// The store did not take the end of the run: to others it is a run that was interrupted.
+    /// The store did not take the end of the run, so that other processes see an interrupted run.
     Interrupted,
 }
 
@@ -196,6 +197,21 @@ enum Nature {
 }
 
 impl RunError {
+    /// A journal that cannot be read.
+    pub(crate) fn journal(error: &StoredError) -> Self {
+        Self::Journal {
+            why: error.to_string(),
+        }
+    }
+
+    /// The error as the end note of a run has it: the name of its kind, and its text.
+    pub(crate) fn recorded(&self) -> (&'static str, String) {
+        match self {
+            Self::Client(client) => (client.kind().as_str(), client.to_string()),
+            error => ("run", error.to_string()),
+        }
+    }
+
     /// The kind of error as a label of telemetry.
     pub(crate) fn label(&self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Ending a run: publishing, parking, failing.
 
+mod details;
 mod settle;
 
-pub(in crate::run::driver) use settle::refused;
-pub(crate) use settle::told;
+pub(crate) use details::OutcomeDetails;

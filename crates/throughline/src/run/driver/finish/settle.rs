@@ -1,64 +1,33 @@
-//! How a run ends, and what it leaves.
+//! How a run ends, and what it leaves for the next one.
 
-use std::sync::Arc;
+use throughline_model::Message;
+use throughline_model::json::RawJson;
+use throughline_store::{CallRef, Ending, Stopped, Through};
 
-use throughline_model::{Message, Source};
-use throughline_store::{CallRef, Ending, RunId, State, Stopped, Through};
-
-use crate::run::driver::{Driver, DriverError, EventBatch, Job};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::outcome::{Left, Outcome, RunError, RunFailed};
-use crate::run::usage::RunUsage;
 use crate::thread::Pending;
 use crate::thread::StopReason;
 use crate::thread::journal::EndNote;
 use crate::thread::{Closing, Leaving, OnPark, Parity, Persistence, is_refused_by_disk};
 use crate::trials::planted;
 
-/// A run that never began.
-pub(in crate::run::driver) fn refused(run: RunId, job: &Job, source: RunError) -> RunFailed {
-    if let Some(events) = &job.events {
-        let stop = StopReason::Failed;
-        drop(events.send(EventBatch::unstored(RunEvent::Ended { stop })));
-    }
-    let outcome = Outcome {
-        run,
-        thread: job.id().clone(),
-        stop: StopReason::Failed,
-        messages: Vec::new(),
-        usage: RunUsage::default(),
-        pending: Vec::new(),
-        finish: None,
-        compaction: None,
-        losses: Vec::new(),
-        steps: Vec::new(),
-    };
-    RunFailed::new(outcome, Left::Refused, source)
-}
-
-/// What the record says of an error: the name of its kind, and what people read.
-pub(crate) fn told(error: &RunError) -> (&'static str, String) {
-    match error {
-        RunError::Client(client) => (client.kind().as_str(), client.to_string()),
-        error => ("run", error.to_string()),
-    }
-}
-
-/// What becomes of results that no model was shown.
+/// What happens to results that no model call has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trailing {
-    /// They are history.
-    History,
-    /// They stay in the journal and go out with the next run.
-    Unsent,
+enum UnsentResults {
+    /// They become history.
+    Publish,
+    /// They stay in the journal, and the next run sends them.
+    Keep,
 }
 
 /// How a run ended for its caller.
 type EndResult = Result<StopReason, (Left, RunError)>;
 
 impl Driver {
-    /// End as the work ended, and leave the thread in order.
-    pub(in crate::run::driver) async fn end(
+    /// End the run after its work, and leave the thread in order.
+    pub(crate) async fn end(
         mut self: Box<Self>,
         worked: Result<StopReason, DriverError>,
     ) -> Result<Outcome, RunFailed> {
@@ -68,172 +37,170 @@ impl Driver {
                 OnPark::Publish => Box::pin(self.publish_open()).await,
             },
             Ok(StopReason::Cancelled) => {
-                self.publish(StopReason::Cancelled, Trailing::History).await
+                let stop = StopReason::Cancelled;
+                self.publish(stop, UnsentResults::Publish).await
             }
-            Ok(stop) => self.publish(stop, self.trailing_results()).await,
-            Err(broken) => Err(broken),
+            Ok(stop) => self.publish(stop, self.unsent_results()).await,
+            Err(error) => Err(error),
         };
         let ended = match ended {
             Ok(stop) => Ok(stop),
-            Err(broken) => Box::pin(self.fail(broken)).await,
+            Err(error) => Box::pin(self.fail(error)).await,
         };
-        self.give(ended)
+        self.into_result(ended)
     }
 
-    /// What becomes of results that no model was shown.
-    fn trailing_results(&self) -> Trailing {
-        let per_call = self.recorder.mode == Persistence::PerCall;
+    fn unsent_results(&self) -> UnsentResults {
+        let per_call = self.log.recorder.mode == Persistence::PerCall;
         match per_call || self.plan.policy.parity == Parity::Service {
-            true => Trailing::Unsent,
-            false => Trailing::History,
+            true => UnsentResults::Keep,
+            false => UnsentResults::Publish,
         }
     }
 
-    fn give(mut self, ended: EndResult) -> Result<Outcome, RunFailed> {
-        self.stop_tools.cancel();
-        self.running.abort_all();
-        let (stop, failed) = match ended {
-            Ok(stop) => (stop, None),
-            Err(failed) => (StopReason::Failed, Some(failed)),
-        };
-        let outcome = self.leave(stop);
-        match failed {
-            None => Ok(outcome),
-            Some((left, source)) => Err(RunFailed::new(outcome, left, source)),
+    fn into_result(mut self, ended: EndResult) -> Result<Outcome, RunFailed> {
+        self.tools.abort();
+        match ended {
+            Ok(stop) => Ok(self.into_outcome(stop)),
+            Err((left, source)) => {
+                let outcome = self.into_outcome(StopReason::Failed);
+                Err(RunFailed::new(outcome, left, source))
+            }
         }
     }
 
-    /// Publish what was closed by others.
-    pub(in crate::run::driver) async fn end_closed(
-        mut self,
-        stop: StopReason,
-    ) -> Result<Outcome, RunFailed> {
-        self.tell();
-        let ended = match self.publish(stop, Trailing::History).await {
+    /// Publish a run whose open calls were closed without further work.
+    pub(crate) async fn end_closed(mut self, stop: StopReason) -> Result<Outcome, RunFailed> {
+        self.record_new_messages();
+        let ended = match self.publish(stop, UnsentResults::Publish).await {
             Ok(stop) => Ok(stop),
-            Err(broken) => self.fail(broken).await,
+            Err(error) => self.fail(error).await,
         };
-        self.give(ended)
+        self.into_result(ended)
     }
 
     async fn park(&mut self) -> Result<StopReason, DriverError> {
         let stop = StopReason::Parked;
         self.store_done().await?;
-        // Context providers hear of it when the run is over: its state is not published before that.
-        self.recorder.park().await?;
-        self.publisher.stored();
-        // The run is not over: that it stops here is no part of its events.
-        self.publisher.say_unstored(RunEvent::Ended { stop });
+        // Context providers are told when the run is over: until then their state is not published.
+        self.log.recorder.park().await?;
+        self.log.events.release();
+        // The run goes on later, so that it stops here is no event of the run.
+        self.log.events.send_unstored(RunEvent::Ended { stop });
         Ok(stop)
     }
 
-    /// End with calls that wait: what was said becomes a node marked open, and answers begin the
-    /// next run.
+    /// Publish a run with waiting calls: the node is marked open, and a later run at this node brings
+    /// the answers.
     async fn publish_open(&mut self) -> Result<StopReason, DriverError> {
         self.store_done().await?;
         if let Some(mut results) = self.turn.partial_results() {
-            results.created = self.round.at;
-            self.enter(Arc::new(results));
+            results.created = self.tools.round.answered_at;
+            self.add_message(results);
         }
-        self.publish(StopReason::Parked, Trailing::History).await
+        self.publish(StopReason::Parked, UnsentResults::Publish)
+            .await
     }
 
     async fn publish(
         &mut self,
         stop: StopReason,
-        trailing: Trailing,
+        results: UnsentResults,
     ) -> Result<StopReason, DriverError> {
-        // Whatever still runs has no say any more.
-        self.stop_tools.cancel();
-        self.tell();
-        self.after_run(stop, None).await.map_err(DriverError::Run)?;
-        let cut = stop == StopReason::Cancelled;
-        match cut {
-            true => self.prompt.forget_summary(),
-            false => self.look_for_summary(),
+        // Calls that still run can no longer change the outcome.
+        self.tools.cancel.cancel();
+        self.record_new_messages();
+        self.after_run(stop, None).await?;
+        let is_cancelled = stop == StopReason::Cancelled;
+        match is_cancelled {
+            true => self.model.view.forget_summary(),
+            false => self.take_summary(),
         }
-        let unsent = self.trailing && trailing == Trailing::Unsent;
-        let published = self.said.len() - usize::from(unsent);
+        let keeps = self.transcript.has_unsent_results() && results == UnsentResults::Keep;
+        let messages = match keeps {
+            true => self.transcript.sent().len(),
+            false => self.transcript.messages().len(),
+        };
         let note = EndNote {
-            stop,
-            finish: self.turn.finish(),
-            tokens: self.turn.usage().tokens(),
-            error: None,
-            abandoned: cut && self.job.is_abandoned(),
-            losses: &self.losses,
+            abandoned: is_cancelled && self.context.is_abandoned(),
+            ..self.end_note(stop)
         };
         let note = note.to_json();
-        if self.plan.is_unpublished(&self.agent) {
-            tracing::warn!(
-                run = %self.run,
-                "each call was to be published by the client's own layers, and none of them does; \
-                 the run is kept unpublished"
-            );
-            if self.recorder.has_items() {
-                self.recorder
-                    .step(Vec::new(), Vec::new(), None, None)
-                    .await?;
-            }
-            self.store_results().await?;
-            self.say_ended(stop);
-            self.recorder.end(Stopped::Unpublished, note).await?;
-            self.publisher.stored();
-            return Ok(stop);
+        if self.plan.is_unpublished(&self.context.agent) {
+            return self.end_unpublished(stop, note).await;
         }
-        self.append_external(published).await?;
-        self.say_ended(stop);
+        self.append_external(messages).await?;
+        self.publish_end(stop);
         let closing = Closing {
-            through: match unsent {
+            through: match keeps {
                 true => Through::LastStep,
                 false => Through::Everything,
             },
-            ending: match cut {
+            ending: match is_cancelled {
                 true => Ending::Cancelled,
                 false => Ending::Committed,
             },
-            state: self.changed_state(),
+            state: self.state.changed(),
             note,
         };
         if planted("loop-ends-early") {
-            self.publisher.stored();
+            self.log.events.release();
         }
         if planted("loop-no-publish") {
             return Ok(stop);
         }
-        self.swaps_view();
-        let made = self.recorder.publish(closing).await?;
+        self.pass_view_change();
+        let published = self.log.recorder.publish(closing).await?;
         crate::trials::pass("terminal.pre");
-        self.publisher.stored();
+        self.log.events.release();
         crate::trials::pass("terminal.post");
-        // A run that said nothing more makes none, and its state is stored nowhere.
-        self.ends_here = made.node.is_some() && made.node != self.node;
-        self.node = made.node.or(self.node);
-        self.published = published;
-        self.has_published();
+        self.transcript.run_published(&published, messages);
+        self.state.mark_published();
         Ok(stop)
     }
 
-    /// The state, if the node before has another.
-    pub(in crate::run::driver) fn changed_state(&self) -> Option<State> {
-        let changed = self.held.as_ref() != Some(&self.state);
-        changed.then(|| self.state.clone())
+    /// End a run that nothing publishes, because the client's own layers were to do that.
+    async fn end_unpublished(
+        &mut self,
+        stop: StopReason,
+        note: RawJson,
+    ) -> Result<StopReason, DriverError> {
+        tracing::warn!(
+            run = %self.run,
+            "each call was to be published by the client's own layers, and none of them does; \
+             the run is kept unpublished"
+        );
+        if self.log.recorder.has_items() {
+            let (calls, approvals) = (Vec::new(), Vec::new());
+            let step = self.log.recorder.step(calls, approvals, None, None);
+            step.await?;
+        }
+        self.store_results().await?;
+        self.publish_end(stop);
+        self.log.recorder.end(Stopped::Unpublished, note).await?;
+        self.log.events.release();
+        Ok(stop)
     }
 
-    /// The state holds at a node now.
-    pub(in crate::run::driver) fn has_published(&mut self) {
-        self.published_state = Some(self.state.clone());
-        self.held = Some(self.state.clone());
+    fn end_note(&self, stop: StopReason) -> EndNote<'_> {
+        EndNote {
+            stop,
+            finish: self.turn.finish(),
+            tokens: self.turn.usage().tokens(),
+            error: None,
+            abandoned: false,
+            losses: self.details.losses(),
+        }
     }
 
-    fn say_ended(&mut self, stop: StopReason) {
-        let publisher = &mut self.publisher;
-        publisher.say(&mut self.recorder, || RunEvent::Ended { stop });
+    fn publish_end(&mut self, stop: StopReason) {
+        self.log.publish(|| RunEvent::Ended { stop });
     }
 
-    /// The run cannot go on.
-    async fn fail(&mut self, broken: DriverError) -> EndResult {
+    /// Record that the run cannot go on.
+    async fn fail(&mut self, error: DriverError) -> EndResult {
         let stop = StopReason::Failed;
-        let (error, waits) = match broken {
+        let (error, is_parked) = match error {
             DriverError::Client(error) => (RunError::Client(error), false),
             DriverError::Run(error) => (error, false),
             DriverError::Wait(error) => (error, true),
@@ -241,61 +208,48 @@ impl Driver {
                 if is_refused_by_disk(&error) {
                     self.keep_results_of_running().await;
                 }
-                // The journal says what is done, or another owner does: nothing more from here.
-                let error = RunError::Store(error);
-                self.publisher.say_unstored(RunEvent::Ended { stop });
-                return Err((Left::Interrupted, error));
+                // Either the journal cannot be written or another worker owns it.
+                self.log.events.send_unstored(RunEvent::Ended { stop });
+                return Err((Left::Interrupted, RunError::Store(error)));
             }
         };
-        self.tell();
+        self.record_new_messages();
         if let Err(second) = self.after_run(stop, Some(&error)).await {
             tracing::warn!(run = %self.run, error = %second, "a context provider failed when it was told of a failure");
         }
-        let ended = match waits {
-            true => self.recorder.park().await,
-            false => {
-                let note = EndNote {
-                    stop,
-                    finish: self.turn.finish(),
-                    tokens: self.turn.usage().tokens(),
-                    error: Some(told(&error)),
-                    abandoned: false,
-                    losses: &self.losses,
-                };
-                let note = note.to_json();
-                let results = self.store_results().await;
-                self.say_ended(stop);
-                match results {
-                    Ok(()) => self.recorder.end(Stopped::Failed, note).await,
-                    Err(DriverError::Journal(error)) => Err(error),
-                    Err(_) => Ok(()),
-                }
-            }
+        let ended = match is_parked {
+            true => self.log.recorder.park().await,
+            false => self.record_failure(&error).await,
         };
-        let left = match ended {
-            Ok(()) if waits => {
-                self.publisher.stored();
-                self.publisher.say_unstored(RunEvent::Ended { stop });
-                Left::Parked
-            }
-            Ok(()) => {
-                self.publisher.stored();
-                let by_model = |one: &Arc<Message>| one.source == Some(Source::Model);
-                Left::Failed {
-                    finished: self.recorder.next_step() > 0 || self.said.iter().any(by_model),
-                }
-            }
-            Err(error) => {
-                tracing::warn!(run = %self.run, %error, "the end of a failed run could not be stored");
-                self.publisher.say_unstored(RunEvent::Ended { stop });
-                Left::Interrupted
-            }
-        };
-        Err((left, error))
+        if let Err(unstored) = ended {
+            tracing::warn!(run = %self.run, error = %unstored, "the end of a failed run could not be stored");
+            self.log.events.send_unstored(RunEvent::Ended { stop });
+            return Err((Left::Interrupted, error));
+        }
+        self.log.events.release();
+        if is_parked {
+            self.log.events.send_unstored(RunEvent::Ended { stop });
+            return Err((Left::Parked, error));
+        }
+        let finished = self.log.recorder.next_step() > 0 || self.transcript.has_answer();
+        Err((Left::Failed { finished }, error))
     }
 
-    /// The calls that wait.
+    async fn record_failure(&mut self, error: &RunError) -> throughline_store::Result<()> {
+        let stop = StopReason::Failed;
+        let note = EndNote {
+            error: Some(error.recorded()),
+            ..self.end_note(stop)
+        };
+        let note = note.to_json();
+        let results = self.store_results().await;
+        self.publish_end(stop);
+        results?;
+        self.log.recorder.end(Stopped::Failed, note).await
+    }
+
     fn pending(&self) -> Vec<Pending> {
+        let round = &self.tools.round;
         let waiting = self.turn.waiting().into_iter();
         let pending = waiting.map(|one| Pending {
             call: one.call.call.clone(),
@@ -304,44 +258,42 @@ impl Driver {
             awaits: one.awaits,
             at: CallRef {
                 run: self.run,
-                step: self.round.step,
+                step: round.step,
                 position: one.position,
             },
             occurrence: one.occurrence,
-            approval: self.round.approvals.get(&one.position).map(|(id, _)| *id),
+            approval: round.approvals.get(&one.position).map(|(id, _)| *id),
         });
         pending.collect()
     }
 
-    /// What the caller gets, and what the next run finds.
-    pub(in crate::run::driver) fn leave(self, stop: StopReason) -> Outcome {
-        let said = self.said[self.carried..].iter();
-        let mut messages: Vec<Message> = said.map(|one| Message::clone(one)).collect();
+    /// The outcome for the caller. The thread's handle keeps what the next run needs.
+    pub(crate) fn into_outcome(self, stop: StopReason) -> Outcome {
+        let own = self.transcript.own().iter();
+        let mut messages: Vec<Message> = own.map(|one| Message::clone(one)).collect();
         if self.plan.policy.on_park == OnPark::Wait {
             messages.extend(self.turn.partial_results());
         }
         let pending = self.pending();
+        let (steps, compaction, losses) = self.details.into_parts();
         let outcome = Outcome {
             run: self.run,
-            thread: self.job.thread.id.clone(),
+            thread: self.context.thread_id().clone(),
             stop,
             messages,
             usage: self.turn.usage().clone(),
             pending: pending.clone(),
             finish: self.turn.finish().cloned(),
-            compaction: self.compaction,
-            losses: self.losses,
-            steps: self.steps,
+            compaction,
+            losses,
+            steps,
         };
-        self.job.thread.keep(Leaving {
-            closed: stop == StopReason::Done
-                && pending.is_empty()
-                && self.ends_here
-                && self.published == self.said.len(),
-            node: self.node,
-            view: self.prompt.leave(&self.said, self.published),
-            // What was not published does not hold.
-            state: self.published_state,
+        let is_complete = self.transcript.is_complete();
+        self.context.thread.keep(Leaving {
+            closed: stop == StopReason::Done && pending.is_empty() && is_complete,
+            node: self.transcript.node(),
+            view: self.model.view.into_history(self.transcript.published()),
+            state: self.state.into_published(),
             pending: match stop {
                 StopReason::Parked => pending,
                 _ => Vec::new(),

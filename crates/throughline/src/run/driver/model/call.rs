@@ -1,24 +1,21 @@
 //! One model call.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
 use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice, ToolDef};
-use throughline_wire::Loss;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::client::{
     ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, LossSink, PersistMark,
 };
-use crate::prompt::MOST_LOSSES;
-use crate::run::driver::cancel_poll::time_to_look;
+use crate::run::driver::cutoff::until;
 use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
-use crate::run::machine::Ask;
+use crate::run::machine::ModelCall;
 use crate::run::setup::Answers;
 use crate::telemetry::{CallWatch, Streaming};
 use crate::thread::Persistence;
@@ -29,61 +26,60 @@ use crate::thread::StopReason;
     clippy::large_enum_variant,
     reason = "there is one for each model call, and it is taken apart at once"
 )]
-enum CallStarted {
-    Over(CallResult),
-    Coming(EventStream),
+enum SentCall {
+    Over(CallEnd),
+    Streaming(EventStream),
 }
 
 /// How a model call ended.
-pub(in crate::run::driver) enum CallResult {
+pub(crate) enum CallEnd {
     Answered(Response),
     Failed(ClientError),
-    /// Cancelled or out of time, with what the model had said.
+    /// Cancelled or out of time, with the answer so far.
     Cut(StopReason, Option<Response>),
 }
 
-/// When events that gather are to be stored.
-enum Deadline {
+/// When gathered events are to be stored.
+enum Flush {
     Now,
     Later,
 }
 
 impl Driver {
-    /// Make a model call.
-    pub(in crate::run::driver) async fn ask(
+    /// Make a model call. The mark says whether it is to be published at once.
+    pub(crate) async fn send_model_call(
         &mut self,
-        ask: Ask,
-    ) -> Result<CallResult, DriverError> {
-        let step = self.recorder.next_step();
-        self.before_call().await.map_err(DriverError::Run)?;
-        let publisher = &mut self.publisher;
-        publisher.say(&mut self.recorder, || RunEvent::Asked { step });
-        publisher.await_words();
-        let offered = match ask {
-            Ask::First | Ask::Next => self.offered(),
-            Ask::Last => [].into(),
+        call: ModelCall,
+    ) -> Result<(CallEnd, PersistMark), DriverError> {
+        let step = self.log.recorder.next_step();
+        self.before_call().await?;
+        self.log.publish(|| RunEvent::Asked { step });
+        self.log.events.expect_content();
+        let offered = match call {
+            ModelCall::First | ModelCall::Next => self.offered(),
+            ModelCall::Last => [].into(),
         };
-        let choice = match ask {
-            Ask::First if !offered.is_empty() => self.plan.choice.clone(),
-            Ask::First | Ask::Next | Ask::Last => ToolChoice::Auto,
+        let choice = match call {
+            ModelCall::First if !offered.is_empty() => self.plan.choice.clone(),
+            ModelCall::First | ModelCall::Next | ModelCall::Last => ToolChoice::Auto,
         };
         let client = Arc::clone(&self.plan.client);
-        let agent = Arc::clone(&self.agent);
+        let agent = Arc::clone(&self.context.agent);
         let model = self.plan.model.clone();
         let instructions = self.instructions();
         self.compact(step, instructions.as_deref(), &offered)?;
         let special = self.special_view();
         let mark = PersistMark::default();
         let losses = LossSink::default();
-        let per_call = self.recorder.mode == Persistence::PerCall;
+        let per_call = self.log.recorder.mode == Persistence::PerCall;
         let request = ChatRequest {
             model: model.as_deref(),
             instructions: instructions.as_deref(),
-            view: special.as_ref().unwrap_or(self.prompt.view()),
+            view: special.as_ref().unwrap_or(self.model.view.view()),
             tools: &offered,
             choice: &choice,
             settings: &self.plan.settings,
-            history_owner: self.owner.kept(),
+            history_owner: self.model.owner.history_owner(),
             persist: per_call.then_some(&mark),
             losses: Some(&losses),
         };
@@ -95,195 +91,157 @@ impl Driver {
             .telemetry
             .call(client.abilities(), &request, model.as_deref(), streaming);
         crate::trials::pass("model.pre_send");
-        let begun = self
-            .begin_call(&*client, &request, streaming)
+        let sent = self
+            .send(&*client, &request, streaming)
             .instrument(watch.span())
             .await;
         crate::trials::pass("model.headers");
-        let asked = match begun {
-            CallStarted::Over(asked) => asked,
-            CallStarted::Coming(stream) => {
-                self.hear(stream, step, &watch)
+        let end = match sent {
+            SentCall::Over(end) => end,
+            SentCall::Streaming(stream) => {
+                self.receive(stream, step, &watch)
                     .instrument(watch.span())
                     .await?
             }
         };
-        self.marked = mark.is_set();
-        self.note_losses(losses.take());
-        match &asked {
-            CallResult::Answered(response) => watch.answered(response),
-            CallResult::Failed(error) => watch.failed(error),
-            CallResult::Cut(stop, _) => watch.cut(stop.as_str()),
+        self.details.note_losses(losses.take());
+        match &end {
+            CallEnd::Answered(response) => watch.answered(response),
+            CallEnd::Failed(error) => watch.failed(error),
+            CallEnd::Cut(stop, _) => watch.cut(stop.as_str()),
         }
-        Ok(asked)
+        Ok((end, mark))
     }
 
     /// The tools on offer: those that run here or with the caller, and those of the service.
     fn offered(&self) -> Arc<[ToolDef]> {
-        let own = self.tools.offered();
+        let own = self.tools.available.offered();
         match self.plan.hosted.is_empty() {
             true => own,
             false => own.iter().chain(&self.plan.hosted).cloned().collect(),
         }
     }
 
-    /// Note what the service could not be told in a call.
-    fn note_losses(&mut self, lost: Vec<Loss>) {
-        self.add_losses(&lost);
-        self.lost = lost;
-    }
-
-    /// Add to what the run lists, each loss once.
-    pub(in crate::run::driver) fn add_losses(&mut self, lost: &[Loss]) {
-        for loss in lost {
-            if self.losses.len() < MOST_LOSSES && !self.losses.contains(loss) {
-                self.losses.push(loss.clone());
-            }
-        }
-    }
-
     /// Send the request, unless the run is cut off first.
-    async fn begin_call(
+    async fn send(
         &self,
         client: &dyn ChatClient,
         request: &ChatRequest<'_>,
         streaming: Streaming,
-    ) -> CallStarted {
-        let begun = async {
+    ) -> SentCall {
+        let sent = async {
             match streaming {
                 Streaming::Whole => {
                     let answer = client.respond(request).await;
-                    CallStarted::Over(self.read_answer(answer))
+                    SentCall::Over(self.end_of_call(answer))
                 }
                 Streaming::Streamed => match client.stream(request).await {
-                    Ok(stream) => CallStarted::Coming(stream),
-                    Err(error) => CallStarted::Over(CallResult::Failed(error)),
+                    Ok(stream) => SentCall::Streaming(stream),
+                    Err(error) => SentCall::Over(CallEnd::Failed(error)),
                 },
             }
         };
         tokio::select! {
             biased;
-            () = self.job.cancel.cancelled() => CallStarted::Over(CallResult::Cut(StopReason::Cancelled, None)),
-            () = until(self.deadline) => CallStarted::Over(CallResult::Cut(StopReason::Budget, None)),
-            begun = begun => begun,
+            stop = self.cutoff.reached() => SentCall::Over(CallEnd::Cut(stop, None)),
+            sent = sent => sent,
         }
     }
 
-    /// Listen until the answer is whole or the run is cut off.
-    async fn hear(
+    /// Receive an answer, and publish it while it comes.
+    async fn receive(
         &mut self,
         mut stream: EventStream,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> Result<CallResult, DriverError> {
-        let mut heard = AnswerSoFar::default();
-        let asked = self.hear_into(&mut heard, &mut stream, step, watch).await?;
-        if let CallResult::Failed(_) = asked {
-            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
-            for at in heard.places() {
-                publisher.say(recorder, || RunEvent::Incomplete { step, at });
+    ) -> Result<CallEnd, DriverError> {
+        let mut answer = PartialAnswer::default();
+        let end = self
+            .receive_until_end(&mut answer, &mut stream, step, watch)
+            .await?;
+        if let CallEnd::Failed(_) = end {
+            for at in answer.places() {
+                self.log.publish(|| RunEvent::Incomplete { step, at });
             }
         }
-        Ok(asked)
+        Ok(end)
     }
 
-    async fn hear_into(
+    async fn receive_until_end(
         &mut self,
-        heard: &mut AnswerSoFar,
+        answer: &mut PartialAnswer,
         stream: &mut EventStream,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> Result<CallResult, DriverError> {
-        let cut = loop {
+    ) -> Result<CallEnd, DriverError> {
+        let stop = loop {
             let next = tokio::select! {
                 biased;
-                () = self.job.cancel.cancelled() => break StopReason::Cancelled,
-                () = until(self.deadline) => break StopReason::Budget,
+                stop = self.cutoff.reached() => break stop,
                 next = stream.next() => Some(next),
-                // Events that gather are stored while nothing more comes.
-                () = until(self.publisher.due()) => None,
+                // Gathered events are stored while nothing more comes.
+                () = until(self.log.events.due()) => None,
             };
             match next {
-                Some(next) => match self.hear_one(next, heard, step, watch) {
-                    ControlFlow::Continue(Deadline::Later) => {}
-                    ControlFlow::Continue(Deadline::Now) => self.pump().await?,
-                    ControlFlow::Break(asked) => return Ok(asked),
+                Some(next) => match self.receive_event(next, answer, step, watch) {
+                    ControlFlow::Continue(Flush::Later) => {}
+                    ControlFlow::Continue(Flush::Now) => self.log.flush().await?,
+                    ControlFlow::Break(end) => return Ok(end),
                 },
-                None => self.pump().await?,
+                None => self.log.flush().await?,
             }
         };
-        let partial = heard
-            .any
-            .then(|| std::mem::take(&mut heard.fold).interrupt());
-        Ok(CallResult::Cut(cut, partial))
+        let partial = answer
+            .has_content
+            .then(|| std::mem::take(&mut answer.fold).interrupt());
+        Ok(CallEnd::Cut(stop, partial))
     }
 
-    /// Take what came next. Apart from the waiting, so that nothing of it lies in memory meanwhile.
-    fn hear_one(
+    /// Take one event of the stream. This is no part of the loop above, so that its locals take no
+    /// room in the future that waits.
+    fn receive_event(
         &mut self,
         next: Option<Result<Event, ClientError>>,
-        heard: &mut AnswerSoFar,
+        answer: &mut PartialAnswer,
         step: u32,
         watch: &CallWatch<'_>,
-    ) -> ControlFlow<CallResult, Deadline> {
+    ) -> ControlFlow<CallEnd, Flush> {
         let event = match next {
             Some(Ok(event)) => event,
-            Some(Err(error)) => return ControlFlow::Break(CallResult::Failed(error)),
-            None => return ControlFlow::Break(self.heard_whole(heard)),
+            Some(Err(error)) => return ControlFlow::Break(CallEnd::Failed(error)),
+            None => return ControlFlow::Break(self.end_of_stream(answer)),
         };
         watch.event();
         crate::trials::pass("model.mid_stream");
-        if self.publisher.is_logged() {
-            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
-            heard.tell(&event, step, |event| publisher.say(recorder, || event));
-        } else {
-            heard.notice(&event);
+        answer.has_content |= is_content(&event);
+        if self.log.events.is_stored() {
+            answer.publish(&event, step, |event| self.log.publish(|| event));
         }
-        heard.fold.push(event);
-        if heard.fold.is_over() {
+        answer.fold.push(event);
+        if answer.fold.is_over() {
             crate::trials::pass("model.last_chunk");
-            return ControlFlow::Break(self.heard_whole(heard));
+            return ControlFlow::Break(self.end_of_stream(answer));
         }
-        let overdue = self.publisher.overdue();
+        let overdue = self.log.events.overdue();
         ControlFlow::Continue(match overdue {
-            Some(overdue) if overdue <= Instant::now() => Deadline::Now,
-            Some(_) | None => Deadline::Later,
+            Some(overdue) if overdue <= Instant::now() => Flush::Now,
+            Some(_) | None => Flush::Later,
         })
     }
 
-    fn heard_whole(&self, heard: &mut AnswerSoFar) -> CallResult {
-        self.read_answer(Ok(std::mem::take(&mut heard.fold).finish()))
+    fn end_of_stream(&self, answer: &mut PartialAnswer) -> CallEnd {
+        self.end_of_call(Ok(std::mem::take(&mut answer.fold).finish()))
     }
 
-    fn read_answer(&self, answer: Result<Response, ClientError>) -> CallResult {
-        match answer.and_then(|response| self.whole(response)) {
-            Ok(response) => CallResult::Answered(response),
-            Err(error) => CallResult::Failed(error),
+    fn end_of_call(&self, answer: Result<Response, ClientError>) -> CallEnd {
+        match answer.and_then(|response| self.check_whole(response)) {
+            Ok(response) => CallEnd::Answered(response),
+            Err(error) => CallEnd::Failed(error),
         }
     }
 
-    /// Look from time to time, however busy the run is, whether another process asked for its end,
-    /// and cancel it then.
-    pub(in crate::run::driver) fn asked_elsewhere(
-        &self,
-    ) -> impl Future<Output = Infallible> + Send + use<> {
-        let cancel = self.job.cancel.clone();
-        let home = self.recorder.home().clone();
-        let run = self.run;
-        async move {
-            while !cancel.is_cancelled() {
-                time_to_look(run).await;
-                let asked = home.store.cancelling(&home.scope, run).await;
-                if asked.is_ok_and(|asked| asked) {
-                    cancel.cancel();
-                }
-            }
-            std::future::pending().await
-        }
-    }
-
-    /// An answer that is not whole is none, whoever made it.
-    fn whole(&self, response: Response) -> Result<Response, ClientError> {
+    /// Refuse an answer that is not whole, also from a custom client.
+    fn check_whole(&self, response: Response) -> Result<Response, ClientError> {
         let upstream = &self.plan.client.abilities().upstream;
         let error = match response.stop {
             Stop::Cut | Stop::InProgress => {
@@ -316,21 +274,12 @@ impl Driver {
     }
 }
 
-/// Wait for a moment; for ever if there is none.
-pub(in crate::run::driver) async fn until(moment: Option<Instant>) {
-    match moment {
-        // A timer rings at whole milliseconds: one that is due now would still wait.
-        Some(moment) if moment <= Instant::now() => {}
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What was heard of an answer, and of which kind the contents are that grow.
+/// The part of an answer that has come.
 #[derive(Default)]
-struct AnswerSoFar {
+struct PartialAnswer {
     fold: Fold,
-    any: bool,
+    has_content: bool,
+    /// The published contents, and the kind of delta that each grows by.
     growing: HashMap<Place, DeltaKind>,
 }
 
@@ -339,7 +288,7 @@ enum DeltaKind {
     Text,
     Refusal,
     Reasoning,
-    /// Shown when it is whole.
+    /// Published when it is whole.
     Other,
 }
 
@@ -359,40 +308,26 @@ fn growing(content: &Content) -> DeltaKind {
     }
 }
 
-impl AnswerSoFar {
-    /// Where readers were told of something.
+impl PartialAnswer {
+    /// The places of the published contents.
     fn places(&self) -> Vec<Place> {
         let mut places: Vec<Place> = self.growing.keys().copied().collect();
         places.sort_unstable();
         places
     }
 
-    /// Whether anything came that a reader would see.
-    fn notice(&mut self, event: &Event) {
-        self.any |= matches!(
-            event,
-            Event::Opened { .. }
-                | Event::Delta { .. }
-                | Event::Summary { .. }
-                | Event::Content { .. }
-        );
-    }
-
-    /// Say what an event means for readers: text as it comes, everything else when it is whole.
-    fn tell(&mut self, event: &Event, step: u32, mut emit: impl FnMut(RunEvent)) {
+    /// Publish an event of the model: text as it comes, everything else when it is whole.
+    fn publish(&mut self, event: &Event, step: u32, mut emit: impl FnMut(RunEvent)) {
         match event {
             Event::Opened { at, content } => {
-                self.any = true;
                 self.growing.insert(*at, growing(content));
-                RunEvent::brought(step, *at, content, &mut emit);
+                RunEvent::deltas_of(step, *at, content, &mut emit);
             }
             Event::Delta { at, text } => {
-                self.any = true;
                 let kind = *self.growing.entry(*at).or_insert(DeltaKind::Text);
                 delta(kind, step, *at, text.clone(), &mut emit);
             }
             Event::Summary { at, part, text } => {
-                self.any = true;
                 self.growing.entry(*at).or_insert(DeltaKind::Reasoning);
                 if let (Ok(part), false) = (u32::try_from(*part), text.is_empty()) {
                     emit(RunEvent::Summary {
@@ -404,10 +339,9 @@ impl AnswerSoFar {
                 }
             }
             Event::Content { at, content } => {
-                self.any = true;
-                // One that did not grow is told in one piece.
+                // A content that did not grow is published in one piece.
                 if self.growing.insert(*at, DeltaKind::Other).is_none() {
-                    RunEvent::brought(step, *at, content, &mut emit);
+                    RunEvent::deltas_of(step, *at, content, &mut emit);
                 }
                 emit(RunEvent::Content {
                     step,
@@ -432,5 +366,19 @@ fn delta(kind: DeltaKind, step: u32, at: Place, delta: String, mut emit: impl Fn
         DeltaKind::Refusal => emit(RunEvent::Refusal { step, at, delta }),
         DeltaKind::Reasoning => emit(RunEvent::Reasoning { step, at, delta }),
         DeltaKind::Other => {}
+    }
+}
+
+/// Whether an event brings content that a reader would see.
+fn is_content(event: &Event) -> bool {
+    match event {
+        Event::Opened { .. }
+        | Event::Delta { .. }
+        | Event::Summary { .. }
+        | Event::Content { .. } => true,
+        Event::Started { .. }
+        | Event::Speaker { .. }
+        | Event::Other { .. }
+        | Event::Finished { .. } => false,
     }
 }

@@ -1,10 +1,10 @@
-//! What of a long conversation a model call is given.
+//! Decides how much of a long conversation a model call is given.
 
 use throughline_compact::{Annotations, Report, UnchangedReason};
 use throughline_model::{Response, ToolDef};
-use throughline_store::{Effect, State};
+use throughline_store::Effect;
 
-use super::prompt_view::{Sending, Sent};
+use super::prompt_view::{CompactionInput, CompactionResult};
 use crate::client::overhead;
 use crate::prompt::Compaction;
 use crate::run::driver::{Driver, DriverError};
@@ -13,9 +13,9 @@ use crate::run::outcome::RunError;
 use crate::tool::ToolSet;
 
 impl Driver {
-    /// Decide, before a model call, what of the conversation it is given. What was decided is state
-    /// of the thread, and published with the rest.
-    pub(in crate::run::driver) fn compact(
+    /// Compact the conversation before a model call, if the policy says so. The new view is part of
+    /// the state of the thread, and published with it.
+    pub(crate) fn compact(
         &mut self,
         step: u32,
         instructions: Option<&str>,
@@ -24,9 +24,9 @@ impl Driver {
         let Compaction::On(policy) = &self.plan.compaction else {
             return Ok(());
         };
-        if !self.prompt.is_ours() {
-            self.compaction = Some(Report {
-                stayed: Some(match self.owner.is_external() {
+        if !self.model.view.is_whole() {
+            self.details.compaction = Some(Report {
+                stayed: Some(match self.model.owner.is_external() {
                     true => UnchangedReason::External,
                     false => UnchangedReason::Service,
                 }),
@@ -37,32 +37,32 @@ impl Driver {
         let abilities = self.plan.client.abilities();
         let model = self.plan.model.as_deref().or(abilities.model.as_deref());
         let set = self.tools.set();
-        let sent = self.prompt.compact(&Sending {
+        let compacted = self.model.view.compact(&CompactionInput {
             policy,
-            wishes: &self.plan.wishes,
-            kept: self.state.compaction(),
+            view_settings: &self.plan.view_settings,
+            stored: self.state.current.compaction(),
             tools: &|| annotations(&set),
             upstream: &abilities.upstream,
             model: model.unwrap_or_default(),
             overhead: &|| overhead(instructions, offered),
         });
-        let Some(sent) = sent.map_err(|error| DriverError::Run(RunError::Budget(error)))? else {
+        let Some(compacted) = compacted.map_err(RunError::Budget)? else {
             return Ok(());
         };
-        let Sent {
+        let CompactionResult {
             mut report,
-            kept,
+            changed,
             narrated,
-            asking,
-        } = sent;
-        if let Some(kept) = kept {
-            self.state.set_compaction(Some(kept));
+            wanted,
+        } = compacted;
+        if let Some(changed) = changed {
+            self.state.current.set_compaction(Some(changed));
         }
         if let Some(narrated) = narrated {
-            self.tell_summary(narrated);
+            self.report_summary(narrated);
         }
-        let before = self.compaction.take().and_then(|before| before.narrative);
-        report.narrative = narrated.or(before);
+        let before = self.details.compaction.take();
+        report.narrative = narrated.or(before.and_then(|before| before.narrative));
         if report.stayed.is_none() {
             crate::trials::pass("compact.write");
             tracing::debug!(
@@ -72,43 +72,41 @@ impl Driver {
                 tokens_after = report.tokens_after,
                 "what the model is shown became smaller"
             );
-            self.agent
-                .telemetry
-                .compacted(report.tokens_before, report.tokens_after);
-            let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
-            publisher.say(recorder, || RunEvent::Compacted {
+            let telemetry = &self.context.agent.telemetry;
+            telemetry.compacted(report.tokens_before, report.tokens_after);
+            self.log.publish(|| RunEvent::Compacted {
                 step,
                 report: report.clone(),
             });
         }
-        self.compaction = Some(report);
-        if let Some(asking) = asking {
-            self.ask_for_summary(asking, instructions, offered);
+        self.details.compaction = Some(report);
+        if let Some(wanted) = wanted {
+            self.request_summary(wanted, instructions, offered);
         }
         Ok(())
     }
 
-    /// What was folded is about to hold: whatever is published next has it.
-    pub(in crate::run::driver) fn swaps_view(&self) {
-        let none = State::default();
-        if !self.state.shows_as(self.held.as_ref().unwrap_or(&none)) {
+    /// Pass the fault point of a publication that changes what models are shown.
+    pub(crate) fn pass_view_change(&self) {
+        if self.state.changes_view() {
             crate::trials::pass("compact.swap");
         }
     }
 
-    /// Learn what was billed for what was sent.
-    pub(in crate::run::driver) fn billed(&mut self, response: &Response) {
+    /// Compare the token estimate with what the vendor billed for the last model call.
+    pub(crate) fn billed(&mut self, response: &Response) {
         let Some(tokens) = response.usage.as_ref().and_then(|usage| usage.input) else {
             return;
         };
         let abilities = self.plan.client.abilities();
         let model = self.plan.model.as_deref().or(abilities.model.as_deref());
-        self.prompt
+        self.model
+            .view
             .billed(&abilities.upstream, model.unwrap_or_default(), tokens);
     }
 }
 
-/// What is known of tools that decides how their calls are digested.
+/// What tools declare that decides how their calls are digested.
 fn annotations(tools: &ToolSet) -> Vec<Annotations> {
     let specs = tools.specs();
     let known = specs.filter(|spec| spec.effect == Effect::ReadOnly);

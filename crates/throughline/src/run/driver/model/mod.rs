@@ -4,10 +4,31 @@ mod call;
 mod compact;
 mod ownership;
 mod prompt_view;
-pub(in crate::run::driver) mod providers;
+pub(crate) mod providers;
 mod summary;
 
-pub(in crate::run::driver) use call::{CallResult, until};
-pub(in crate::run::driver) use ownership::{Ownership, is_models};
-pub(in crate::run::driver) use prompt_view::PromptView;
-pub(in crate::run::driver) use providers::{Provided, Unbegun};
+use std::sync::Arc;
+
+use throughline_model::Message;
+
+pub(crate) use call::CallEnd;
+pub(crate) use ownership::{Ownership, is_by_model};
+pub(crate) use prompt_view::PromptView;
+pub(crate) use providers::{Provided, UnstartedRun};
+
+/// What a model call is given: the messages to send, who keeps the history, and what context
+/// providers added.
+pub(crate) struct ModelInput {
+    pub(crate) view: PromptView,
+    pub(crate) owner: Ownership,
+    pub(crate) provided: Provided,
+}
+
+impl ModelInput {
+    /// A message of the run follows. A service that keeps the history has what its model answered.
+    pub(crate) fn push(&mut self, message: &Arc<Message>) {
+        if !self.view.is_incremental() || !is_by_model(message) {
+            self.view.push(Arc::clone(message));
+        }
+    }
+}

@@ -1,77 +1,78 @@
-//! Who keeps the conversation, and what that means for a run.
+//! Who keeps the history of a conversation, and what that means for a run.
 
 use std::sync::Arc;
 
 use throughline_model::json::{self, RawJson};
 use throughline_model::{Message, MessageId, Response, Role, Source};
-use throughline_store::{ServiceId, State, ThreadPatch};
+use throughline_store::{RunId, ServiceId, State, ThreadPatch};
 
 use super::prompt_view::PromptView;
 use crate::client::{Abilities, HistoryOwner, StoresHistory};
 use crate::prompt::View;
-use crate::run::driver::start::Adopted;
-use crate::run::driver::start::Plan;
+use crate::run::driver::start::{Leftover, Plan};
 use crate::run::driver::{Driver, DriverError};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
-use crate::thread::{MessageStore, OnServiceId, Owner, Persistence, ThreadSettings};
+use crate::thread::{MessageStore, OnServiceId, Owner, ThreadSettings};
 
 /// Under which name the state keeps the key of a message store of the application.
 pub(crate) const KEY: &str = "throughline.key";
 
-/// Under which name the state keeps the last message that a service has.
-fn has_name(upstream: &str, agent: &str) -> String {
+/// Under which name the state keeps the id of the last message that a service has.
+fn last_message_key(upstream: &str, agent: &str) -> String {
     format!("throughline.has:{upstream}:{agent}")
 }
 
-/// Who keeps the conversation of a run.
-pub(in crate::run::driver) enum Ownership {
-    /// We do.
+/// Who keeps the history of the thread.
+pub(crate) enum Ownership {
+    /// The store of this library.
     Local,
-    /// The service does, under an id if it has given one.
+    /// The service of the model, under an id if it has given one.
     Service {
         id: Option<String>,
-        /// The last message that it has under this id. What stands behind it was never sent, or in
-        /// a call that came to nothing.
-        has: Option<MessageId>,
+        /// The last message that it has under this id. Messages behind it were never sent, or in a
+        /// call that failed.
+        last: Option<MessageId>,
     },
-    /// The application does.
+    /// A message store of the application.
     External {
         store: Arc<dyn MessageStore>,
         key: RawJson,
-        /// How much of what the run said was appended.
+        /// How many messages of the run were appended.
         appended: usize,
     },
 }
 
-/// What an answer says about who keeps the conversation.
-pub(in crate::run::driver) enum FromService {
-    Nothing,
-    /// It is kept under this id, as it should be.
+/// What an answer says about the history that its service keeps.
+pub(crate) enum ServiceHistory {
+    /// The service keeps none, as it should.
+    None,
+    /// The service keeps the history under this id, as it should.
     Kept(String),
-    /// It should be kept, and no id came.
+    /// The service should keep the history, and gave no id.
     Missing,
-    /// It is kept under this id although it is ours.
+    /// The service keeps the history under this id although another owner does.
     Unasked(String),
 }
 
-/// Whether a model, or the service behind it, said this.
-pub(in crate::run::driver) fn is_models(message: &Message) -> bool {
+/// Whether a message came from a model or the service behind it.
+pub(crate) fn is_by_model(message: &Message) -> bool {
     match message.source {
         Some(Source::Model) => true,
-        // Results of tools that the vendor ran came with the answer; ours go out.
+        // Results of tools that the vendor ran are part of its answer, ours are sent to it.
         _ => message.role == Role::Assistant,
     }
 }
 
 impl Ownership {
-    /// Who keeps the conversation; refused where that does not fit the client, before any call.
-    pub(in crate::run::driver) fn of(
+    /// Read the owner from the settings and the state of a thread. An owner that does not fit the
+    /// client is refused before any call, or replaced in the settings if the policy says so.
+    pub(crate) fn of(
         agent: &AgentSetup,
         plan: &Plan,
         settings: &mut ThreadSettings,
         state: &State,
-        run: throughline_store::RunId,
+        run: RunId,
     ) -> Result<Self, RunError> {
         let abilities = plan.client.abilities();
         let ours = !matches!(settings.owner, Owner::Service { .. });
@@ -93,12 +94,14 @@ impl Ownership {
                     });
                 }
                 let id = state.service(upstream, &agent.sub_agent);
-                let has = state.provider(&has_name(upstream, &agent.sub_agent));
-                let has =
-                    has.and_then(|has| json::parse(has.get()).ok()?.as_str().map(String::from));
+                let last = state.provider(&last_message_key(upstream, &agent.sub_agent));
+                let last = last.and_then(|last| {
+                    let text = json::parse(last.get()).ok()?.as_str()?.into_owned();
+                    MessageId::new(&text).ok()
+                });
                 Self::Service {
                     id: id.map(str::to_owned),
-                    has: has.and_then(|has| MessageId::new(&has).ok()),
+                    last,
                 }
             }
             Owner::External { store, key } => {
@@ -124,37 +127,38 @@ impl Ownership {
         }
     }
 
-    /// The service keeps the conversation under this id, up to a message.
-    pub(in crate::run::driver) fn kept_as(
+    /// The service keeps the history under this id, up to the last message.
+    pub(crate) fn set_service(
         &mut self,
         service: ServiceId,
-        has: Option<&MessageId>,
+        last: Option<&MessageId>,
         state: &mut State,
     ) {
-        let name = has_name(&service.upstream, &service.agent);
-        let text = has.map(|has| {
+        let key = last_message_key(&service.upstream, &service.agent);
+        let text = last.map(|last| {
             let mut text = String::new();
-            json::push_string(&mut text, has.as_str());
+            json::push_string(&mut text, last.as_str());
             text
         });
-        state.set_provider(&name, text.and_then(|text| RawJson::new(&text).ok()));
+        state.set_provider(&key, text.and_then(|text| RawJson::new(&text).ok()));
         *self = Self::Service {
             id: Some(service.id.clone()),
-            has: has.cloned(),
+            last: last.cloned(),
         };
         state.set_service(service);
     }
 
-    /// Go on where a failed run was with the service: how much of what it left the service has.
-    pub(in crate::run::driver) fn adopt(
+    /// Continue the conversation that a failed run had with the service. Returns how many of the
+    /// messages that it left the service has.
+    pub(crate) fn adopt(
         &mut self,
         agent: &AgentSetup,
         plan: &Plan,
-        left: &Adopted,
+        left: &Leftover,
         state: &mut State,
     ) -> usize {
-        // Without anything that it sent, the thread has what it published.
-        let kept = left.kept.as_ref().filter(|(_, sent)| *sent > 0);
+        // A failed run that sent none of them leaves the id that the thread has.
+        let kept = left.sent_to_service.as_ref().filter(|(_, sent)| *sent > 0);
         let (Self::Service { .. }, Some((id, sent))) = (&self, kept) else {
             return 0;
         };
@@ -163,13 +167,14 @@ impl Ownership {
             agent: agent.sub_agent.clone(),
             id: id.clone(),
         };
-        let has = left.messages[..*sent].last();
-        self.kept_as(service, has.and_then(|last| last.id.as_ref()), state);
+        let last = left.messages[..*sent].last();
+        self.set_service(service, last.and_then(|last| last.id.as_ref()), state);
         *sent
     }
 
-    /// What a model is given of a history, and behind it what is shown in this run only.
-    pub(in crate::run::driver) async fn prompt(
+    /// What a model is given of a history, and behind it the messages of context providers, which are
+    /// shown in this run only.
+    pub(crate) async fn prompt(
         &self,
         plan: &Plan,
         base: View,
@@ -182,7 +187,9 @@ impl Ownership {
                 let history = history.map_err(|source| RunError::MessageStore { source })?;
                 PromptView::apart(base, View::new(history), shown)
             }
-            Self::Service { id: Some(_), has } => PromptView::increments(base, has.as_ref(), shown),
+            Self::Service { id: Some(_), last } => {
+                PromptView::increments(base, last.as_ref(), shown)
+            }
             Self::Local | Self::Service { id: None, .. } if shown.is_empty() => {
                 let length = base.messages().len();
                 PromptView::whole(base, length)
@@ -191,18 +198,18 @@ impl Ownership {
         })
     }
 
-    pub(in crate::run::driver) fn service_id(&self) -> Option<&str> {
+    pub(crate) fn service_id(&self) -> Option<&str> {
         match self {
             Self::Service { id, .. } => id.as_deref(),
             Self::Local | Self::External { .. } => None,
         }
     }
 
-    pub(in crate::run::driver) fn is_external(&self) -> bool {
+    pub(crate) fn is_external(&self) -> bool {
         matches!(self, Self::External { .. })
     }
 
-    pub(in crate::run::driver) fn kept(&self) -> HistoryOwner<'_> {
+    pub(crate) fn history_owner(&self) -> HistoryOwner<'_> {
         match self {
             Self::Service { id, .. } => HistoryOwner::Service { id: id.as_deref() },
             Self::Local | Self::External { .. } => HistoryOwner::Caller,
@@ -210,12 +217,8 @@ impl Ownership {
     }
 }
 
-/// A service keeps what is ours to keep.
-fn conflict(
-    how: OnServiceId,
-    abilities: &Abilities,
-    run: throughline_store::RunId,
-) -> Result<(), RunError> {
+/// A service keeps a history that another owner keeps.
+fn conflict(how: OnServiceId, abilities: &Abilities, run: RunId) -> Result<(), RunError> {
     let upstream = &abilities.upstream;
     if how == OnServiceId::Throw {
         return Err(RunError::ServiceKeepsHistory {
@@ -234,47 +237,46 @@ fn conflict(
 }
 
 impl Driver {
-    /// What an answer says about who keeps the conversation.
-    pub(in crate::run::driver) fn service_of(&self, response: &Response) -> FromService {
-        match (&self.owner, &response.service) {
-            (Ownership::Service { .. }, Some(id)) => FromService::Kept(id.clone()),
-            (Ownership::Service { .. }, None) => FromService::Missing,
+    /// What an answer says about the history that its service keeps.
+    pub(crate) fn service_history(&self, response: &Response) -> ServiceHistory {
+        match (&self.model.owner, &response.service) {
+            (Ownership::Service { .. }, Some(id)) => ServiceHistory::Kept(id.clone()),
+            (Ownership::Service { .. }, None) => ServiceHistory::Missing,
             (Ownership::Local | Ownership::External { .. }, Some(id)) => {
-                FromService::Unasked(id.clone())
+                ServiceHistory::Unasked(id.clone())
             }
-            (Ownership::Local | Ownership::External { .. }, None) => FromService::Nothing,
+            (Ownership::Local | Ownership::External { .. }, None) => ServiceHistory::None,
         }
     }
 
-    /// A service that keeps the conversation has what it was sent, and what it says now.
-    pub(in crate::run::driver) fn heard_by(&mut self, service: &FromService) {
-        let kept = match service {
-            FromService::Kept(_) => true,
-            FromService::Unasked(_) => self.plan.policy.on_service_id.clears(),
-            FromService::Nothing | FromService::Missing => false,
+    /// Send only new messages from now on, if the service keeps what it was sent and answered.
+    pub(crate) fn stop_resending(&mut self, service: &ServiceHistory) {
+        let is_kept = match service {
+            ServiceHistory::Kept(_) => true,
+            ServiceHistory::Unasked(_) => self.plan.policy.on_service_id.clears(),
+            ServiceHistory::None | ServiceHistory::Missing => false,
         };
-        if kept {
-            self.prompt.become_increments();
+        if is_kept {
+            self.model.view.become_increments();
         }
     }
 
-    pub(in crate::run::driver) async fn adopt_service(
+    /// Take the id under which the service keeps the history, or refuse it.
+    pub(crate) async fn take_service_id(
         &mut self,
-        service: FromService,
+        service: ServiceHistory,
     ) -> Result<(), DriverError> {
         let abilities = self.plan.client.abilities();
         let upstream = abilities.upstream.clone();
         let id = match service {
-            FromService::Nothing => return Ok(()),
-            FromService::Kept(id) => id,
-            FromService::Missing => {
-                return Err(DriverError::Run(RunError::NoServiceId { upstream }));
-            }
-            FromService::Unasked(id) => {
+            ServiceHistory::None => return Ok(()),
+            ServiceHistory::Kept(id) => id,
+            ServiceHistory::Missing => return Err(RunError::NoServiceId { upstream }.into()),
+            ServiceHistory::Unasked(id) => {
                 let how = self.plan.policy.on_service_id;
-                // One that always keeps it was spoken of before the first call.
+                // A service that always keeps the history was reported before the first call.
                 if abilities.stores_history != StoresHistory::Always && !self.plan.warned {
-                    conflict(how, abilities, self.run).map_err(DriverError::Run)?;
+                    conflict(how, abilities, self.run)?;
                     self.plan.warned = true;
                 }
                 if !how.clears() {
@@ -286,51 +288,51 @@ impl Driver {
         };
         let service = ServiceId {
             upstream,
-            agent: self.agent.sub_agent.clone(),
+            agent: self.context.agent.sub_agent.clone(),
             id,
         };
-        // Results that came at once were not sent.
-        let sent = self.said.len() - usize::from(self.trailing);
-        let has = self.said[..sent].last().and_then(|last| last.id.as_ref());
-        self.owner.kept_as(service, has, &mut self.state);
+        // Results of the answer's calls, if there are any yet, were not sent.
+        let last = self.transcript.sent().last();
+        let last = last.and_then(|last| last.id.as_ref());
+        let state = &mut self.state.current;
+        self.model.owner.set_service(service, last, state);
         Ok(())
     }
 
-    /// The thread is the service's from now on; what it said is with it.
+    /// The service owns the history of the thread from now on.
     async fn hand_over(&mut self, upstream: &str) -> Result<(), DriverError> {
-        let mut settings = self.job.thread.settings();
+        let thread = &self.context.thread;
+        let mut settings = thread.settings();
         settings.owner = Owner::Service {
             upstream: upstream.to_owned(),
         };
-        self.job.thread.write_settings(settings).await?;
-        Ok(())
+        Ok(thread.write_settings(settings).await?)
     }
 
-    /// Give a store of the application what is published next: what was said up to there.
-    pub(in crate::run::driver) async fn append_external(
-        &mut self,
-        until: usize,
-    ) -> Result<(), DriverError> {
+    /// Append the messages that are published next, up to so many, to the message store of the
+    /// application, if there is one.
+    pub(crate) async fn append_external(&mut self, until: usize) -> Result<(), DriverError> {
         let Ownership::External {
             store,
             key,
             appended,
-        } = &mut self.owner
+        } = &mut self.model.owner
         else {
             return Ok(());
         };
         if *appended >= until {
             return Ok(());
         }
-        let said = self.said[*appended..until].iter();
-        let messages: Vec<Message> = said.map(|message| Message::clone(message)).collect();
-        // The same however often it is tried: the run, and where in it.
+        let new = self.transcript.messages()[*appended..until].iter();
+        let messages: Vec<Message> = new.map(|message| Message::clone(message)).collect();
+        // The same for each attempt: the run, and the position in it.
         let idempotency = format!("{}.{appended}", self.run);
         let given = store.append(key, &messages, &idempotency).await;
         match given {
             Ok(None) => {}
             Ok(Some(new)) => {
-                self.state.set_provider(KEY, Some(new.clone()));
+                let state = &mut self.state.current;
+                state.set_provider(KEY, Some(new.clone()));
                 *key = new;
             }
             Err(source) => return Err(DriverError::Wait(RunError::MessageStore { source })),
@@ -338,17 +340,10 @@ impl Driver {
         *appended = until;
         Ok(())
     }
-
-    /// Whether the model call that just ended is to be published at once. What a store of the
-    /// application has must be in the journal first, and a step is written with its node in one: so
-    /// there the history moves with the end of the run.
-    pub(in crate::run::driver) fn publishes_call(&self) -> bool {
-        self.recorder.mode == Persistence::PerCall && self.marked && !self.owner.is_external()
-    }
 }
 
 impl crate::thread::Shared {
-    /// Write what the library keeps with the thread.
+    /// Write the settings of the thread.
     pub(crate) async fn write_settings(
         &self,
         settings: ThreadSettings,

@@ -1,4 +1,4 @@
-//! What a model is given in one run, and what the next run finds.
+//! The messages that a model is given in one run, and the history for the next run.
 
 use std::sync::Arc;
 
@@ -11,57 +11,57 @@ use throughline_model::{Message, MessageId};
 
 use crate::prompt::{Between, Compacted, Decided, PendingSummary, PromptRequest, View};
 
-/// What a model is given in a run.
+/// The messages that a model is given in a run.
 ///
-/// Mostly that is the history and behind it what the run said, so that what was rendered for earlier
-/// runs holds. Where it is something else (a service that keeps the conversation, messages of
-/// context providers, a message store of the application), the history stands apart.
-pub(in crate::run::driver) struct PromptView {
+/// Mostly these are the history and behind it the messages of the run, so that what was rendered for
+/// earlier runs is used again. With a service that keeps the history, messages of context providers,
+/// or a message store of the application, the view differs from the history, which is kept apart.
+pub(crate) struct PromptView {
     /// The history before the run; none while `view` begins with it.
     base: Option<View>,
     view: View,
-    /// How much of `view` was there before the run said anything.
+    /// How many messages of `view` stand before those of the run.
     start: usize,
-    /// Whether the service has what it said and was sent.
+    /// Whether the service keeps the history, so that only new messages are sent.
     increments: bool,
     /// Whether `view` begins with something else than the history.
     apart: bool,
-    /// What is shown in this run only, behind the history.
+    /// Messages behind the history that are shown in this run only.
     shown: Vec<Arc<Message>>,
-    /// How the history and what the run said are shown once they are long.
+    /// The compacted form of the history and the messages of the run, once they are long.
     compacted: Option<Box<Compacted>>,
-    /// Whether that is what the model is given.
+    /// Whether the model is given the compacted form.
     compacts: bool,
 }
 
-/// What is known when a view is about to be sent.
-pub(in crate::run::driver) struct Sending<'a> {
-    pub(in crate::run::driver) policy: &'a Policy,
-    /// What somebody wants to be shown.
-    pub(in crate::run::driver) wishes: &'a ViewSettings,
-    /// What holds at the end of the history.
-    pub(in crate::run::driver) kept: Option<&'a RawJson>,
-    pub(in crate::run::driver) tools: &'a dyn Fn() -> Vec<Annotations>,
-    pub(in crate::run::driver) upstream: &'a str,
-    pub(in crate::run::driver) model: &'a str,
+/// What compaction depends on before a model call.
+pub(crate) struct CompactionInput<'a> {
+    pub(crate) policy: &'a Policy,
+    /// Pins and undone compactions of the thread.
+    pub(crate) view_settings: &'a ViewSettings,
+    /// The compaction that the state of the thread has.
+    pub(crate) stored: Option<&'a RawJson>,
+    pub(crate) tools: &'a dyn Fn() -> Vec<Annotations>,
+    pub(crate) upstream: &'a str,
+    pub(crate) model: &'a str,
     /// Units of instructions and tools.
-    pub(in crate::run::driver) overhead: &'a dyn Fn() -> u64,
+    pub(crate) overhead: &'a dyn Fn() -> u64,
 }
 
-/// What became of a view before it was sent.
-pub(in crate::run::driver) struct Sent {
-    pub(in crate::run::driver) report: Report,
-    /// What is to hold from now on, if that changed.
-    pub(in crate::run::driver) kept: Option<RawJson>,
-    /// What came of a summary.
-    pub(in crate::run::driver) narrated: Option<NarrativeOutcome>,
-    /// What a model is to be asked for another.
-    pub(in crate::run::driver) asking: Option<NarrativeRequest>,
+/// What compaction did before a model call.
+pub(crate) struct CompactionResult {
+    pub(crate) report: Report,
+    /// The compaction for the state of the thread, if it changed.
+    pub(crate) changed: Option<RawJson>,
+    /// What became of the summary that was being written.
+    pub(crate) narrated: Option<NarrativeOutcome>,
+    /// The summary that a model is to write next.
+    pub(crate) wanted: Option<NarrativeRequest>,
 }
 
 impl PromptView {
-    /// The history, and behind it what the run says. `start` messages are history.
-    pub(in crate::run::driver) fn whole(mut view: View, start: usize) -> Self {
+    /// The history, and behind it the messages of the run. `start` messages are history.
+    pub(crate) fn whole(mut view: View, start: usize) -> Self {
         Self {
             compacted: view.take_compacted(),
             base: None,
@@ -74,8 +74,8 @@ impl PromptView {
         }
     }
 
-    /// The history, behind it what is shown in this run only, and then what the run says.
-    pub(in crate::run::driver) fn with(mut base: View, shown: &[Message]) -> Self {
+    /// The history, behind it messages that are shown in this run only, then the messages of the run.
+    pub(crate) fn with(mut base: View, shown: &[Message]) -> Self {
         let compacted = base.take_compacted();
         let mut view = base.fork();
         let shown: Vec<Arc<Message>> = shown.iter().cloned().map(Arc::new).collect();
@@ -94,9 +94,9 @@ impl PromptView {
         }
     }
 
-    /// What the model is given comes from elsewhere, and behind it what is shown in this run only;
-    /// the history is only kept.
-    pub(in crate::run::driver) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
+    /// Messages from elsewhere, and behind them those that are shown in this run only. The history is
+    /// kept and not shown.
+    pub(crate) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
         for message in shown {
             view.push(message.clone());
         }
@@ -112,17 +112,13 @@ impl PromptView {
         }
     }
 
-    /// Only what the service does not have: what stands behind the last message that it has, and
-    /// what is shown in this run only.
-    pub(in crate::run::driver) fn increments(
-        base: View,
-        has: Option<&MessageId>,
-        shown: &[Message],
-    ) -> Self {
+    /// Only the messages that the service does not have: those behind the last one that it has, and
+    /// those that are shown in this run only.
+    pub(crate) fn increments(base: View, last: Option<&MessageId>, shown: &[Message]) -> Self {
         let messages = base.messages();
         let last = messages
             .iter()
-            .rposition(|one| has.is_some() && one.id.as_ref() == has);
+            .rposition(|one| last.is_some() && one.id.as_ref() == last);
         let missing = last.map_or(messages.len(), |last| last + 1);
         let mut view = View::new(messages[missing..].iter().cloned());
         for message in shown {
@@ -140,31 +136,29 @@ impl PromptView {
         }
     }
 
-    /// What the model is given.
-    pub(in crate::run::driver) fn view(&self) -> &View {
+    /// The messages for the next model call.
+    pub(crate) fn view(&self) -> &View {
         match &self.compacted {
             Some(compacted) if self.compacts => compacted.view(),
             Some(_) | None => &self.view,
         }
     }
 
-    /// Whether what the model is given is the history and what the run said, so that it can be
-    /// compacted here.
-    pub(in crate::run::driver) fn is_ours(&self) -> bool {
+    /// Whether the model is given the history and the messages of the run, which can be compacted.
+    pub(crate) fn is_whole(&self) -> bool {
         !self.apart && !self.increments
     }
 
-    /// Decide how the history and what the run said are sent. `None` while that is too little to
-    /// look at.
-    pub(in crate::run::driver) fn compact(
+    /// Compact the history and the messages of the run. `None` while they are too short for that.
+    pub(crate) fn compact(
         &mut self,
-        sending: &Sending<'_>,
-    ) -> Result<Option<Sent>, BudgetUnreachable> {
+        input: &CompactionInput<'_>,
+    ) -> Result<Option<CompactionResult>, BudgetUnreachable> {
         let before = self.history().len();
         let record = before + self.view.messages().len() - self.start;
         let known = self.compacted.take();
-        let known = known.filter(|one| one.fits(sending.policy, record));
-        if known.is_none() && sending.kept.is_none() && self.is_little(sending.policy) {
+        let known = known.filter(|one| one.fits(input.policy, record));
+        if known.is_none() && input.stored.is_none() && self.is_short(input.policy) {
             self.compacts = false;
             return Ok(None);
         }
@@ -179,18 +173,18 @@ impl PromptView {
                 known
             }
             None => Box::new(Compacted::new(
-                sending.policy,
-                (sending.tools)(),
-                sending.kept,
+                input.policy,
+                (input.tools)(),
+                input.stored,
                 messages,
             )),
         };
-        let undone = compacted.heed(sending.wishes);
+        let undone = compacted.heed(input.view_settings);
         let narrated = compacted.look_for_summary();
         let planned = compacted.plan(PromptRequest {
-            upstream: sending.upstream,
-            model: sending.model,
-            overhead: (sending.overhead)(),
+            upstream: input.upstream,
+            model: input.model,
+            overhead: (input.overhead)(),
         });
         if planned.is_ok() {
             compacted.show(Between {
@@ -198,8 +192,8 @@ impl PromptView {
                 before,
             });
         }
-        let told = narrated.is_some_and(|narrated| narrated.refused.is_none());
-        let changed = match told || undone {
+        let has_summary = narrated.is_some_and(|narrated| narrated.refused.is_none());
+        let changed = match has_summary || undone {
             true => compacted.kept(),
             false => None,
         };
@@ -210,45 +204,43 @@ impl PromptView {
             kept,
             asking,
         } = planned?;
-        Ok(Some(Sent {
+        Ok(Some(CompactionResult {
             report,
-            kept: kept.or(changed),
+            changed: kept.or(changed),
             narrated,
-            asking,
+            wanted: asking,
         }))
     }
 
-    /// Wait for a summary.
-    pub(in crate::run::driver) fn waits_for(&mut self, writing: Arc<PendingSummary>) {
+    /// A summary is being written.
+    pub(crate) fn await_summary(&mut self, pending: Arc<PendingSummary>) {
         if let Some(compacted) = &mut self.compacted {
-            compacted.waits_for(Some(writing));
+            compacted.waits_for(Some(pending));
         }
     }
 
-    pub(in crate::run::driver) fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing_summary(&self) -> bool {
         self.compacted.as_ref().is_some_and(|one| one.is_writing())
     }
 
-    /// What came of a summary, and what is to hold from now on if that changed.
-    pub(in crate::run::driver) fn look_for_summary(
-        &mut self,
-    ) -> Option<(NarrativeOutcome, Option<RawJson>)> {
+    /// Take a finished summary: what became of it, and the compaction for the state of the thread if
+    /// it changed.
+    pub(crate) fn take_summary(&mut self) -> Option<(NarrativeOutcome, Option<RawJson>)> {
         let compacted = self.compacted.as_mut()?;
         let narrated = compacted.look_for_summary()?;
-        let told = narrated.refused.is_none();
-        Some((narrated, told.then(|| compacted.kept()).flatten()))
+        let is_accepted = narrated.refused.is_none();
+        Some((narrated, is_accepted.then(|| compacted.kept()).flatten()))
     }
 
-    /// Nobody waits for a summary any more.
-    pub(in crate::run::driver) fn forget_summary(&mut self) {
+    /// The summary that is being written is not wanted any more.
+    pub(crate) fn forget_summary(&mut self) {
         if let Some(compacted) = &mut self.compacted {
             compacted.waits_for(None);
         }
     }
 
-    /// Whether no trigger can fire, whatever the messages are: a token is seldom less than two
-    /// bytes, and never for long.
-    fn is_little(&self, policy: &Policy) -> bool {
+    /// Whether the messages are too short for any trigger: a token seldom has less than two bytes.
+    fn is_short(&self, policy: &Policy) -> bool {
         let least = policy.effective_budget().unwrap_or(policy.threshold);
         let bytes = self.view.wire_bytes() as u64;
         let few = policy.count.is_none_or(|count| {
@@ -258,39 +250,38 @@ impl PromptView {
         few && bytes.saturating_mul(2) <= least
     }
 
-    /// Learn what was billed for what was sent last.
-    pub(in crate::run::driver) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
+    /// Compare the token estimate with what was billed for the last model call.
+    pub(crate) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
         if let Some(compacted) = self.compacted.as_mut().filter(|_| self.compacts) {
             compacted.billed(upstream, model, tokens);
         }
     }
 
     /// The history before the run.
-    pub(in crate::run::driver) fn history(&self) -> &[Arc<Message>] {
+    pub(crate) fn history(&self) -> &[Arc<Message>] {
         match &self.base {
             Some(base) => base.messages(),
             None => &self.view.messages()[..self.start],
         }
     }
 
-    /// The history and what the run said.
-    pub(in crate::run::driver) fn record(&self) -> Vec<Arc<Message>> {
-        let said = &self.view.messages()[self.start..];
-        self.history().iter().chain(said).cloned().collect()
+    /// The history and the messages of the run.
+    pub(crate) fn record(&self) -> Vec<Arc<Message>> {
+        let new = &self.view.messages()[self.start..];
+        self.history().iter().chain(new).cloned().collect()
     }
 
-    pub(in crate::run::driver) fn is_incremental(&self) -> bool {
+    pub(crate) fn is_incremental(&self) -> bool {
         self.increments
     }
 
-    /// Something was said that the model has not said itself.
-    pub(in crate::run::driver) fn push(&mut self, message: Arc<Message>) {
+    /// Show a message of the run from the next model call on.
+    pub(crate) fn push(&mut self, message: Arc<Message>) {
         self.view.push(message);
     }
 
-    /// The service has everything that was sent, and what it said: from now on only what comes
-    /// after that.
-    pub(in crate::run::driver) fn become_increments(&mut self) {
+    /// The service keeps everything that was sent and answered: send only what comes after that.
+    pub(crate) fn become_increments(&mut self) {
         if self.base.is_none() {
             let history = self.view.messages()[..self.start].iter().cloned();
             self.base = Some(View::new(history));
@@ -302,16 +293,16 @@ impl PromptView {
         self.compacts = false;
     }
 
-    /// The history after the run, of which the first `published` messages of `said` are part.
-    pub(in crate::run::driver) fn leave(self, said: &[Arc<Message>], published: usize) -> View {
+    /// The history after the run, with the messages that the run published.
+    pub(crate) fn into_history(self, published: &[Arc<Message>]) -> View {
         let mut view = match self.base {
             None => {
                 let mut view = self.view;
-                view.rewind(self.start + published);
+                view.rewind(self.start + published.len());
                 view
             }
             Some(mut base) => {
-                for message in &said[..published] {
+                for message in published {
                     base.push(Arc::clone(message));
                 }
                 base

@@ -1,4 +1,4 @@
-//! Asks context providers before a run and a call, and notifies them afterwards.
+//! Asks context providers before a run and a model call, and tells them how it ended.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::run::driver::Driver;
 use crate::run::driver::start::{Plan, joined};
 use crate::run::outcome::RunError;
 use crate::run::{
-    Additions, ContextProvider, Keep, Need, ProviderContext, ProviderError, ProviderScope,
-    ProviderState, Told,
+    Additions, Completion, ContextProvider, Keep, Need, ProviderContext, ProviderError,
+    ProviderScope, ProviderState,
 };
 use crate::thread::StopReason;
 use crate::tool::{RunHandle, Tool};
 
 /// What providers added to a run.
 #[derive(Default)]
-pub(in crate::run::driver) struct Provided {
+pub(crate) struct Provided {
     /// Everything of scope `run`.
-    pub(in crate::run::driver) run: Additions,
-    /// What the next model call gets on top.
-    pub(in crate::run::driver) call: Additions,
+    pub(crate) run: Additions,
+    /// What the next model call gets in addition.
+    pub(crate) call: Additions,
     /// Messages that become history.
-    pub(in crate::run::driver) kept: Vec<Message>,
-    /// Whether providers of scope `call` were asked for a call of which they heard no more.
+    pub(crate) kept: Vec<Message>,
+    /// Whether providers of scope `call` were asked before a call and not told of its end.
     open_call: bool,
 }
 
 impl Provided {
-    /// Everything that was added so far, as the next provider is shown it.
-    fn shown(&self, scope: ProviderScope) -> Additions {
+    /// Everything that was added so far, for the next provider.
+    fn so_far(&self, scope: ProviderScope) -> Additions {
         let mut shown = self.run.clone();
         shown.messages.splice(..0, self.kept.iter().cloned());
         if scope == ProviderScope::Call {
@@ -45,15 +45,15 @@ impl Provided {
     }
 }
 
-/// Where providers are asked: what they may see.
-struct Asking<'a> {
+/// What providers may see.
+struct ProviderInput<'a> {
     thread: &'a ThreadId,
     run: RunId,
     history: &'a [Arc<Message>],
-    said: &'a [Arc<Message>],
+    messages: &'a [Arc<Message>],
 }
 
-impl Asking<'_> {
+impl ProviderInput<'_> {
     fn context<'c>(
         &'c self,
         added: &'c Additions,
@@ -63,7 +63,7 @@ impl Asking<'_> {
             thread: self.thread,
             run: self.run,
             history: self.history,
-            said: self.said,
+            messages: self.messages,
             added,
             state,
         }
@@ -84,12 +84,12 @@ impl Asking<'_> {
             }
             let mut own = ProviderState::of(state, &spec.name);
             let before = own.clone();
-            let shown = provided.shown(scope);
-            let mut context = self.context(&shown, &mut own);
+            let so_far = provided.so_far(scope);
+            let mut context = self.context(&so_far, &mut own);
             let added = match provider.before(&mut context).await {
                 Ok(added) => added,
                 Err(error) => {
-                    forgive(&spec.name, spec.need, self.run, error)?;
+                    if_required(&spec.name, spec.need, self.run, error)?;
                     continue;
                 }
             };
@@ -118,13 +118,13 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Tell the providers of a scope how it went: every one, also when one of them fails.
+    /// Tell every provider of some scopes how it ended, also when one of them fails.
     async fn tell(
         &self,
         providers: &[Arc<dyn ContextProvider>],
         scopes: &[ProviderScope],
         state: &mut State,
-        told: &Told<'_>,
+        completion: &Completion<'_>,
     ) -> Result<(), RunError> {
         let mut failed = None;
         let nothing = Additions::default();
@@ -136,15 +136,15 @@ impl Asking<'_> {
             let mut own = ProviderState::of(state, &spec.name);
             let before = own.clone();
             let mut context = self.context(&nothing, &mut own);
-            match provider.after(&mut context, told).await {
+            match provider.after(&mut context, completion).await {
                 Ok(()) => {
                     if own != before {
                         state.set_provider(&spec.name, own.0);
                     }
                 }
                 Err(error) => {
-                    let forgiven = forgive(&spec.name, spec.need, self.run, error);
-                    failed = failed.or(forgiven.err());
+                    let error = if_required(&spec.name, spec.need, self.run, error);
+                    failed = failed.or(error.err());
                 }
             }
         }
@@ -152,8 +152,8 @@ impl Asking<'_> {
     }
 }
 
-/// A provider failed.
-fn forgive(name: &str, need: Need, run: RunId, error: ProviderError) -> Result<(), RunError> {
+/// The error of a required provider. That of an optional one is logged.
+fn if_required(name: &str, need: Need, run: RunId, error: ProviderError) -> Result<(), RunError> {
     match need {
         Need::Required => Err(RunError::Provider {
             name: name.to_owned(),
@@ -167,71 +167,68 @@ fn forgive(name: &str, need: Need, run: RunId, error: ProviderError) -> Result<(
 }
 
 /// Ask the providers of scope `run` before it begins.
-pub(in crate::run::driver) async fn before_run(
+pub(crate) async fn before_run(
     plan: &Plan,
     (thread, run): (&ThreadId, RunId),
     history: &[Arc<Message>],
-    said: &[Message],
+    input: &[Message],
     state: &mut State,
 ) -> Result<Provided, RunError> {
     let mut provided = Provided::default();
     if plan.providers.is_empty() {
         return Ok(provided);
     }
-    let said: Vec<Arc<Message>> = said.iter().cloned().map(Arc::new).collect();
-    let asking = Asking {
+    let messages: Vec<Arc<Message>> = input.iter().cloned().map(Arc::new).collect();
+    let seen = ProviderInput {
         thread,
         run,
         history,
-        said: &said,
+        messages: &messages,
     };
-    let asked = asking.ask(&plan.providers, ProviderScope::Run, state, &mut provided);
+    let asked = seen.ask(&plan.providers, ProviderScope::Run, state, &mut provided);
     asked.await?;
     Ok(provided)
 }
 
-/// What providers are told of a run that fails before it has begun.
-pub(in crate::run::driver) struct Unbegun {
+/// Tells providers of a run that fails before it has begun.
+pub(crate) struct UnstartedRun {
     providers: Vec<Arc<dyn ContextProvider>>,
     history: Vec<Arc<Message>>,
-    said: Vec<Arc<Message>>,
+    messages: Vec<Arc<Message>>,
     state: State,
 }
 
-impl Unbegun {
-    pub(in crate::run::driver) fn of(
+impl UnstartedRun {
+    /// `None` if there are no providers.
+    pub(crate) fn of(
         plan: &Plan,
         history: &[Arc<Message>],
-        said: &[Message],
+        input: &[Message],
         state: &State,
     ) -> Option<Self> {
         (!plan.providers.is_empty()).then(|| Self {
             providers: plan.providers.clone(),
             history: history.to_vec(),
-            said: said.iter().cloned().map(Arc::new).collect(),
+            messages: input.iter().cloned().map(Arc::new).collect(),
             state: state.clone(),
         })
     }
 
-    /// Tell every provider, whether it was asked or not. Nothing they say counts.
-    pub(in crate::run::driver) async fn failed(
-        mut self,
-        (thread, run): (&ThreadId, RunId),
-        error: &RunError,
-    ) {
-        let asking = Asking {
+    /// Tell every provider, also those that were not asked. Their state is not stored.
+    pub(crate) async fn failed(mut self, (thread, run): (&ThreadId, RunId), error: &RunError) {
+        let seen = ProviderInput {
             thread,
             run,
             history: &self.history,
-            said: &self.said,
+            messages: &self.messages,
         };
-        let told = Told {
+        let completion = Completion {
             stop: Some(StopReason::Failed),
             error: Some(error),
         };
         let scopes = [ProviderScope::Run, ProviderScope::Call];
-        let heard = asking.tell(&self.providers, &scopes, &mut self.state, &told);
-        if let Err(second) = heard.await {
+        let told = seen.tell(&self.providers, &scopes, &mut self.state, &completion);
+        if let Err(second) = told.await {
             tracing::warn!(%run, error = %second, "a context provider failed when it was told of a failure");
         }
     }
@@ -239,67 +236,64 @@ impl Unbegun {
 
 impl Driver {
     /// Ask the providers of scope `call`.
-    pub(in crate::run::driver) async fn before_call(&mut self) -> Result<(), RunError> {
+    pub(crate) async fn before_call(&mut self) -> Result<(), RunError> {
         if self.plan.providers.is_empty() {
             return Ok(());
         }
-        let mut provided = std::mem::take(&mut self.provided);
+        let provided = &mut self.model.provided;
         let before = std::mem::take(&mut provided.call).tools;
         provided.open_call = true;
-        let asking = Asking {
-            thread: &self.job.thread.id,
+        let seen = ProviderInput {
+            thread: self.context.thread_id(),
             run: self.run,
-            history: self.prompt.history(),
-            said: &self.said,
+            history: self.model.view.history(),
+            messages: self.transcript.messages(),
         };
-        let asked = asking
-            .ask(
-                &self.plan.providers,
-                ProviderScope::Call,
-                &mut self.state,
-                &mut provided,
-            )
-            .await;
-        self.provided = provided;
-        asked?;
-        let tools = self.provided.call.tools.clone();
+        let (providers, state) = (&self.plan.providers, &mut self.state.current);
+        seen.ask(providers, ProviderScope::Call, state, provided)
+            .await?;
+        let tools = provided.call.tools.clone();
         let same = |one: &Arc<dyn Tool>, tools: &[Arc<dyn Tool>]| {
             tools.iter().any(|tool| Arc::ptr_eq(tool, one))
         };
         for tool in before {
-            // What was added for the call before goes, unless it is added again or another tool has
-            // come into its place.
+            // Remove tools of the call before, unless they are added again or were replaced.
             let name = &tool.spec().name;
             let found = self.tools.set().find(name).cloned();
             if !same(&tool, &tools) && found.is_some_and(|found| Arc::ptr_eq(&found, &tool)) {
-                self.tools.remove_tool(name).map_err(RunError::Tools)?;
+                let available = &self.tools.available;
+                available.remove_tool(name).map_err(RunError::Tools)?;
             }
         }
-        self.tools.add_tools(tools).map_err(RunError::Tools)
+        self.tools
+            .available
+            .add_tools(tools)
+            .map_err(RunError::Tools)
     }
 
     /// Tell the providers of scope `call` that a model call ended.
-    pub(in crate::run::driver) async fn after_call(&mut self) -> Result<(), RunError> {
-        self.provided.open_call = false;
-        self.told(&[ProviderScope::Call], None, None).await
+    pub(crate) async fn after_call(&mut self) -> Result<(), RunError> {
+        self.model.provided.open_call = false;
+        self.tell_providers(&[ProviderScope::Call], None, None)
+            .await
     }
 
-    /// Tell the providers of scope `run` how it went; when it failed, all of them, and those of
-    /// scope `call` also when it was cut off in the middle of one.
-    pub(in crate::run::driver) async fn after_run(
+    /// Tell the providers of scope `run` that it ended. Those of scope `call` are told when it failed
+    /// or was cut off in a model call.
+    pub(crate) async fn after_run(
         &mut self,
         stop: StopReason,
         error: Option<&RunError>,
     ) -> Result<(), RunError> {
-        let open_call = std::mem::take(&mut self.provided.open_call);
+        let open_call = std::mem::take(&mut self.model.provided.open_call);
         let scopes: &[ProviderScope] = match error.is_some() || open_call {
             false => &[ProviderScope::Run],
             true => &[ProviderScope::Run, ProviderScope::Call],
         };
-        self.told(scopes, Some(stop), error).await
+        self.tell_providers(scopes, Some(stop), error).await
     }
 
-    async fn told(
+    async fn tell_providers(
         &mut self,
         scopes: &[ProviderScope],
         stop: Option<StopReason>,
@@ -308,40 +302,42 @@ impl Driver {
         if self.plan.providers.is_empty() {
             return Ok(());
         }
-        let asking = Asking {
-            thread: &self.job.thread.id,
+        let seen = ProviderInput {
+            thread: self.context.thread_id(),
             run: self.run,
-            history: self.prompt.history(),
-            said: &self.said,
+            history: self.model.view.history(),
+            messages: self.transcript.messages(),
         };
-        let told = Told { stop, error };
-        asking
-            .tell(&self.plan.providers, scopes, &mut self.state, &told)
-            .await
+        let (providers, state) = (&self.plan.providers, &mut self.state.current);
+        let completion = Completion { stop, error };
+        seen.tell(providers, scopes, state, &completion).await
     }
 
     /// The instructions of the next model call.
-    pub(in crate::run::driver) fn instructions(&self) -> Option<String> {
-        let Provided { run, call, .. } = &self.provided;
+    pub(crate) fn instructions(&self) -> Option<String> {
+        let Provided { run, call, .. } = &self.model.provided;
         let more = run.instructions.iter().chain(&call.instructions);
         let more = more.map(|text| Some(text.as_str()));
         joined(std::iter::once(self.plan.instructions.as_deref()).chain(more))
     }
 
-    /// What the next model call is given, where that is not simply what the run sees.
-    pub(in crate::run::driver) fn special_view(&self) -> Option<View> {
-        let messages = &self.provided.call.messages;
-        if messages.is_empty() && self.agent.filters.is_empty() {
+    /// The view for the next model call, if messages for this call alone are added or a filter changes
+    /// it.
+    pub(crate) fn special_view(&self) -> Option<View> {
+        let messages = &self.model.provided.call.messages;
+        let filters = &self.context.agent.filters;
+        if messages.is_empty() && filters.is_empty() {
             return None;
         }
-        let mut shown: Vec<Arc<Message>> = self.prompt.view().messages().to_vec();
+        let mut shown: Vec<Arc<Message>> = self.model.view.view().messages().to_vec();
         if !messages.is_empty() {
-            // Between the history and what the run said.
-            let place = shown.len() - self.said.len().min(shown.len());
+            // Between the history and the messages of the run.
+            let run = self.transcript.messages().len();
+            let place = shown.len() - run.min(shown.len());
             let messages = messages.iter().cloned().map(Arc::new);
             shown.splice(place..place, messages);
         }
-        for filter in &self.agent.filters {
+        for filter in filters {
             shown = filter.filter(&shown);
         }
         Some(View::new(shown))

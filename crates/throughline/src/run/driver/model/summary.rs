@@ -1,7 +1,7 @@
-//! A summary in a model's words, written while the run goes on.
+//! A summary of compacted messages that a model writes in a background task.
 //!
-//! Nothing waits for it. What comes of it is looked at before the next model call, and before the
-//! run is published; what comes later is found by the next run.
+//! The run does not wait for it. It takes a finished summary before its next model call and before it
+//! is published; a summary that is finished later is taken by the next run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::run::event::RunEvent;
 use crate::run::setup::AgentSetup;
 use crate::telemetry::Streaming;
 
-/// How long a model may take.
+/// How long the model may take.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Tokens that a model may think before it writes.
-const THOUGHT: u64 = 4_096;
+/// Tokens of reasoning that the model may use before it writes.
+const REASONING: u64 = 4_096;
 
-/// What a model is sent, whatever becomes of the run.
+/// The model call that writes a summary. It outlives the run.
 struct SummaryCall {
     client: Arc<dyn ChatClient>,
     model: Option<String>,
@@ -34,58 +34,58 @@ struct SummaryCall {
 }
 
 impl Driver {
-    /// Ask for a summary, unless one is being written.
-    pub(in crate::run::driver) fn ask_for_summary(
+    /// Have a model write a summary, unless one is being written.
+    pub(crate) fn request_summary(
         &mut self,
-        asking: NarrativeRequest,
+        wanted: NarrativeRequest,
         instructions: Option<&str>,
         offered: &[ToolDef],
     ) {
-        if self.prompt.is_writing() {
+        if self.model.view.is_writing_summary() {
             return;
         }
-        let most = THOUGHT + 2 * asking.part.most;
+        let most = REASONING + 2 * wanted.part.most;
         let settings = &self.plan.settings;
         let settings = Settings {
             max_output_tokens: Some(settings.max_output_tokens.unwrap_or(most).min(most)),
-            // It is prose, whatever shape the answer of the run has.
+            // A summary is prose, also in a run with a typed answer.
             answer: None,
             stop: Vec::new(),
             ..settings.clone()
         };
-        let (client, model, tools) = match &self.agent.narrator {
+        let (client, model, tools) = match &self.context.agent.narrator {
             Some(narrator) => (narrator, None, Vec::new()),
-            // The same model and the same beginning, tools included: its vendor's cache has it.
+            // The same model and the same prefix, tools included, hit the prompt cache of the vendor.
             None => (&self.plan.client, self.plan.model.clone(), offered.to_vec()),
         };
-        let letter = SummaryCall {
+        let call = SummaryCall {
             client: Arc::clone(client),
             model,
             instructions: instructions.map(str::to_owned),
-            view: View::new(asking.messages),
+            view: View::new(wanted.messages),
             tools,
             settings,
         };
-        let (writing, hand) = PendingSummary::begin(asking.part);
-        self.prompt.waits_for(writing);
-        let agent = Arc::clone(&self.agent);
-        let written = write(agent, letter, hand).in_current_span();
-        self.agent.narratives.spawn(written);
+        let (pending, writer) = PendingSummary::begin(wanted.part);
+        self.model.view.await_summary(pending);
+        let agent = Arc::clone(&self.context.agent);
+        let written = write(agent, call, writer).in_current_span();
+        self.context.agent.narratives.spawn(written);
     }
 
-    /// Look whether a summary was written, before the run is published.
-    pub(in crate::run::driver) fn look_for_summary(&mut self) {
-        let Some((narrated, kept)) = self.prompt.look_for_summary() else {
+    /// Take a finished summary before the run is published.
+    pub(crate) fn take_summary(&mut self) {
+        let Some((narrated, changed)) = self.model.view.take_summary() else {
             return;
         };
-        if let Some(kept) = kept {
-            self.state.set_compaction(Some(kept));
+        if let Some(changed) = changed {
+            self.state.current.set_compaction(Some(changed));
         }
-        self.tell_summary(narrated);
+        self.report_summary(narrated);
     }
 
-    /// Say what came of a summary, and keep it for whoever gets the outcome.
-    pub(in crate::run::driver) fn tell_summary(&mut self, narrated: NarrativeOutcome) {
+    /// Publish what became of a summary, and note it for the outcome.
+    pub(crate) fn report_summary(&mut self, narrated: NarrativeOutcome) {
         tracing::debug!(
             run = %self.run,
             epoch = narrated.epoch,
@@ -94,22 +94,21 @@ impl Driver {
             output_tokens = narrated.output,
             "a model was asked for a summary"
         );
-        let publisher = &mut self.publisher;
-        publisher.say(&mut self.recorder, || RunEvent::Narrated { narrated });
-        if let Some(report) = &mut self.compaction {
+        self.log.publish(|| RunEvent::Narrated { narrated });
+        if let Some(report) = &mut self.details.compaction {
             report.narrative = Some(narrated);
         }
     }
 }
 
-async fn write(agent: Arc<AgentSetup>, letter: SummaryCall, hand: SummaryWriter) {
-    let unwanted = hand.unwanted.clone();
-    let wrote = tokio::select! {
+async fn write(agent: Arc<AgentSetup>, call: SummaryCall, writer: SummaryWriter) {
+    let unwanted = writer.unwanted.clone();
+    let written = tokio::select! {
         biased;
         () = unwanted.cancelled() => return,
-        wrote = tokio::time::timeout(LONGEST, letter.send(&agent)) => wrote,
+        written = tokio::time::timeout(LONGEST, call.send(&agent)) => written,
     };
-    hand.done(wrote.unwrap_or(SummaryResult {
+    writer.done(written.unwrap_or(SummaryResult {
         said: Err(NarrativeRejection::Late),
         billed: (0, 0),
     }));
@@ -150,7 +149,7 @@ impl SummaryCall {
     }
 }
 
-/// What a model wrote, and what was billed for it. Calls that it makes are nobody's to run.
+/// What the model wrote, and what was billed for it. Calls that it makes are not run.
 fn wrote(response: &Response) -> SummaryResult {
     let usage = response.usage.as_ref();
     let billed = |tokens: Option<u64>| tokens.unwrap_or_default();
@@ -160,7 +159,7 @@ fn wrote(response: &Response) -> SummaryResult {
             .first()
             .map(Message::text)
             .unwrap_or_default()),
-        // It was cut off where it was longer than it may be.
+        // It was cut off because it was too long.
         Stop::Length => Err(NarrativeRejection::Larger),
         Stop::Cut
         | Stop::InProgress

@@ -1,9 +1,8 @@
-//! What was said about calls that wait, here and elsewhere.
+//! Answers to the waiting calls of a resumed run: replies of the caller, and answers in the store.
 
-use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalState, Decision, Error, Journal, Shown, Unanswerable,
-};
+use throughline_store::{Approval, ApprovalState, Decision, Error, Journal, Shown, Unanswerable};
 
+use crate::run::driver::approvals::{find_approvals, store_decision};
 use crate::run::driver::tools::judge;
 use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
@@ -14,49 +13,49 @@ use crate::thread::StopReason;
 use crate::thread::journal::Awaits;
 
 impl Driver {
-    /// Take in what was said about calls that wait, here and elsewhere.
-    pub(in crate::run::driver) async fn answer(
+    /// Take the replies of the caller and the answers in the store, and continue if no call waits.
+    pub(crate) async fn apply_replies(
         &mut self,
         order: Order,
         journal: &Journal,
         replies: &[Answered],
     ) -> Result<Order, DriverError> {
-        self.ask_leave().await?;
+        self.request_missing_approvals().await?;
         let tools = self.tools.set();
-        let here = (self.run, self.round.step, &self.turn);
-        let checked = judge::replies(here, &tools, journal, replies);
-        let (resolved, prepared) = checked.map_err(DriverError::Run)?;
+        let round = (self.run, self.tools.round.step, &self.turn);
+        let (resolved, ready) = judge::resolve_replies(round, &tools, journal, replies)?;
         let known = self.approvals().await?;
         for one in resolved {
-            let resolution = self.word(one.position, one.resolution, &known).await?;
-            // It waits: it was looked up among those that do.
+            let resolution = self.record_decision(one.position, one.resolution, &known);
+            let resolution = resolution.await?;
+            // It is a waiting call, so that it cannot be refused.
             let _ = self.turn.resolve(one.position, resolution);
         }
-        self.prepared.extend(prepared);
-        self.heard_elsewhere(&known, &tools);
+        self.tools.ready.extend(ready);
+        self.apply_stored_answers(&known, &tools);
         if !self.turn.is_parked() {
-            // What may run by now is started when what was under way has ended.
+            // Approved calls start when the calls that were dispatched before have ended.
             return Ok(order);
         }
-        self.mail().await?;
+        self.read_own_queue().await?;
         Ok(self.turn.resume())
     }
 
-    /// Ask about calls that were planned when nobody had to be asked.
-    async fn ask_leave(&mut self) -> Result<(), DriverError> {
+    /// Request approvals for calls that were planned when their tools needed none.
+    async fn request_missing_approvals(&mut self) -> Result<(), DriverError> {
         let mut asked = Vec::new();
         for one in self.turn.waiting() {
-            let known = self.round.approvals.contains_key(&one.position);
+            let known = self.tools.round.approvals.contains_key(&one.position);
             if one.awaits == Awaits::Approval && !known {
-                asked.push(self.approval(one.call, one.position, Some(one.awaits)));
+                asked.push(self.new_approval(one.call, one.position, one.awaits));
             }
         }
         if asked.is_empty() {
             return Ok(());
         }
-        self.recorder.ask(&asked).await?;
+        self.log.recorder.ask(&asked).await?;
         let records = asked.iter().map(|one| (one.position, (one.id, one.shown)));
-        self.round.approvals.extend(records);
+        self.tools.round.approvals.extend(records);
         Ok(())
     }
 
@@ -65,36 +64,15 @@ impl Driver {
         let waiting = self.turn.waiting();
         let wanted: Vec<_> = waiting
             .iter()
-            .filter_map(|one| Some(self.round.approvals.get(&one.position)?.0))
+            .filter_map(|one| Some(self.tools.round.approvals.get(&one.position)?.0))
             .collect();
-        let mut found = Vec::new();
-        let home = self.recorder.home();
-        let filter = ApprovalFilter {
-            thread: Some(self.job.thread.id.clone()),
-            waiting: false,
-        };
-        let mut after = None;
-        while found.len() < wanted.len() {
-            let page = home
-                .store
-                .approvals(&home.scope, &filter, after, 100)
-                .await?;
-            found.extend(
-                page.found
-                    .into_iter()
-                    .filter(|one| wanted.contains(&one.id)),
-            );
-            after = match page.next {
-                Some(next) => Some(next),
-                None => break,
-            };
-        }
-        Ok(found)
+        let thread = self.context.thread_id();
+        Ok(find_approvals(&self.context, thread, &wanted).await?)
     }
 
-    /// Record the word of whoever was asked, before it counts. What was said first stands.
-    async fn word(
-        &mut self,
+    /// Store the decision on an approval before it takes effect. The first decision stands.
+    async fn record_decision(
+        &self,
         position: u32,
         resolution: Resolution,
         known: &[Approval],
@@ -111,39 +89,28 @@ impl Driver {
             Resolution::Expired | Resolution::Result { .. } => return Ok(resolution),
         };
         if is_answered(approval) {
-            return self.same_word(position, resolution, approval);
+            return self.same_decision(position, resolution, approval);
         }
-        let answer = Answer {
-            approval: approval.id,
-            shown: approval.shown,
-            decision,
-            by: self.agent.name.clone(),
-            reason: reason.filter(|reason| !reason.trim().is_empty()),
-        };
-        let home = self.recorder.home();
-        let stored = home.sure(|| home.store.answer(&home.scope, &answer)).await;
-        match stored {
+        match store_decision(&self.context, approval, decision, reason).await {
             Ok(_) => Ok(resolution),
-            // Somebody was faster.
+            // Another answer was faster.
             Err(Error::NotAnswerable {
                 why: Unanswerable::Answered,
                 ..
             }) => {
                 let now = self.approvals().await?;
                 match self.approval_of(position, &now) {
-                    Some(approval) => self.same_word(position, resolution, approval),
+                    Some(approval) => self.same_decision(position, resolution, approval),
                     None => Err(self.answered_before(position)),
                 }
             }
-            Err(error @ Error::NotAnswerable { .. }) => {
-                Err(DriverError::Run(RunError::Store(error)))
-            }
+            Err(error @ Error::NotAnswerable { .. }) => Err(RunError::Store(error).into()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The word that an approval has, if this is it.
-    fn same_word(
+    /// The resolution by the stored decision, if it is the same.
+    fn same_decision(
         &self,
         position: u32,
         resolution: Resolution,
@@ -162,18 +129,18 @@ impl Driver {
 
     fn answered_before(&self, position: u32) -> DriverError {
         let call = self.turn.call(position);
-        DriverError::Run(RunError::AlreadyAnswered {
-            call: call.map(|call| call.call.to_string()).unwrap_or_default(),
-        })
+        let call = call.map(|call| call.call.to_string());
+        let call = call.unwrap_or_default();
+        RunError::AlreadyAnswered { call }.into()
     }
 
     fn approval_of<'k>(&self, position: u32, known: &'k [Approval]) -> Option<&'k Approval> {
-        let (id, _): &(_, Shown) = self.round.approvals.get(&position)?;
+        let (id, _): &(_, Shown) = self.tools.round.approvals.get(&position)?;
         known.iter().find(|one| one.id == *id)
     }
 
-    /// Take in what was answered in other places, and what nobody answered in time.
-    fn heard_elsewhere(&mut self, known: &[Approval], tools: &crate::tool::ToolSet) {
+    /// Apply answers that the store got elsewhere, and expired approvals.
+    fn apply_stored_answers(&mut self, known: &[Approval], tools: &crate::tool::ToolSet) {
         let waiting: Vec<(u32, Awaits)> = self
             .turn
             .waiting()
@@ -189,9 +156,9 @@ impl Driver {
             };
             let resolution = match approval.state {
                 ApprovalState::Approved | ApprovalState::Used => {
-                    let (verdict, ready) = judge::approved(tools, self.turn.call(position));
+                    let (verdict, ready) = judge::judge_approved(tools, self.turn.call(position));
                     if let Some(ready) = ready {
-                        self.prepared.insert(position, ready);
+                        self.tools.ready.insert(position, ready);
                     }
                     Resolution::Approved(verdict)
                 }
@@ -205,19 +172,16 @@ impl Driver {
         }
     }
 
-    /// Nothing was said that fits: the run waits on as it was.
-    pub(in crate::run::driver) async fn put_down(
-        mut self,
-        error: RunError,
-    ) -> Result<Outcome, RunFailed> {
-        let parked = self.recorder.park().await;
+    /// Park the run as it was, because a reply does not fit.
+    pub(crate) async fn park_again(mut self, error: RunError) -> Result<Outcome, RunFailed> {
+        let parked = self.log.recorder.park().await;
         if let Err(second) = parked {
             tracing::warn!(run = %self.run, error = %second, "a run could not be parked again");
         }
         let stop = StopReason::Failed;
-        self.publisher.stored();
-        self.publisher.say_unstored(RunEvent::Ended { stop });
-        let outcome = self.leave(StopReason::Parked);
+        self.log.events.release();
+        self.log.events.send_unstored(RunEvent::Ended { stop });
+        let outcome = self.into_outcome(StopReason::Parked);
         let outcome = Outcome { stop, ..outcome };
         Err(RunFailed::new(outcome, Left::Parked, error))
     }

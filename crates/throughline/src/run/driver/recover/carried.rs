@@ -1,30 +1,29 @@
-//! What is kept with the request of a run beside what it was asked: what runs before it in its
-//! place have used of its limits, and input that is said after the results of calls that it takes
-//! over.
+//! What is stored with the request of a run beside its options: what the failed runs that it
+//! continues have used of its limits, and input that follows the results of calls that it takes over.
 
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Message, Path, ToolCall};
 use throughline_store::{CallState, Entry, Journal};
 
-use super::restore::{JournalIndex, lost_call, response, without_arguments};
+use super::restore::{JournalIndex, closed_without_arguments, deleted_call, recorded_answer};
 use crate::run::driver::start::Plan;
 use crate::run::machine::{Recorded, Spent, Turn, Verdict};
 use crate::thread::StopReason;
 use crate::thread::journal::Calls;
 use crate::thread::journal::StepNote;
 
-/// What a run keeps with its request.
+/// Stored with the request of a run, for a worker that resumes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::run::driver) struct Carried {
-    pub(in crate::run::driver) spent: Spent,
-    /// Said with its first model call.
-    pub(in crate::run::driver) later: Vec<Message>,
+pub(crate) struct Carried {
+    pub(crate) spent: Spent,
+    /// Messages that are added with its first model call.
+    pub(crate) later: Vec<Message>,
 }
 
 impl Carried {
-    /// The request with it.
-    pub(in crate::run::driver) fn into_request(self, request: Option<RawJson>) -> Option<RawJson> {
+    /// Add this to the stored request.
+    pub(crate) fn into_request(self, request: Option<RawJson>) -> Option<RawJson> {
         if self == Self::default() {
             return request;
         }
@@ -46,7 +45,7 @@ impl Carried {
         }))
     }
 
-    pub(in crate::run::driver) fn read(request: Option<&RawJson>) -> Result<Self, StoredError> {
+    pub(crate) fn read(request: Option<&RawJson>) -> Result<Self, StoredError> {
         let Some(request) = request else {
             return Ok(Self::default());
         };
@@ -96,46 +95,47 @@ fn read_spent(value: &json::Value<'_>, path: &Path<'_>) -> Result<Spent, StoredE
     })
 }
 
-/// What a run of the journal has used of its limits, with calls that it left open closed as the run
-/// that adopts it closes them.
-pub(in crate::run::driver) fn spent_by(
+/// What the run of a journal has used of its limits. Its open calls count as closed in the way the
+/// next run closes them.
+pub(crate) fn spent_by(
     journal: &Journal,
-    made: &Calls<'_>,
+    calls: &Calls<'_>,
     plan: &Plan,
 ) -> Result<Spent, StoredError> {
     let before = Carried::read(journal.request.as_ref())?.spent;
     let mut turn = Turn::new(journal.run.id, plan.limits.clone(), plan.calling);
     turn.charge(&before);
-    turn.stand_after(journal.inputs as usize);
-    let told = JournalIndex::new(journal);
+    turn.start_after(journal.inputs as usize);
+    let index = JournalIndex::new(journal);
     for step in &journal.steps {
         let note = StepNote::read(step.note.as_ref())?;
-        let calls = told.calls(step.no);
+        let executions = index.calls(step.no);
         let mut position = 0;
         let mut judge = |_: &ToolCall| {
-            let call = calls.get(position);
+            let execution = executions.get(position);
             position += 1;
-            match call {
-                Some(call) if call.state == CallState::Done => {
-                    told.ended(call).unwrap_or(Verdict::Outside)
+            match execution {
+                Some(execution) if execution.state == CallState::Done => {
+                    index.result(execution).unwrap_or(Verdict::Outside)
                 }
-                Some(call) => without_arguments(call),
+                Some(execution) => closed_without_arguments(execution),
                 None => Verdict::Outside,
             }
         };
         if note.taken.is_empty() {
-            let entries: Vec<&Entry> = told.entries(step).collect();
+            let entries: Vec<&Entry> = index.entries(step).collect();
             turn.replay(Recorded {
                 delivered: Vec::new(),
-                response: response(&entries, &note),
+                response: recorded_answer(&entries, &note),
                 judge: &mut judge,
             });
         } else {
-            let asked = calls.iter().map(|call| made.at(call.at));
-            let asked = asked
-                .zip(&calls)
-                .map(|(made, call)| made.unwrap_or_else(|| lost_call(call)));
-            turn.take(asked.collect(), &mut judge);
+            let taken = executions.iter().map(|execution| {
+                let call = calls.at(execution.at);
+                call.unwrap_or_else(|| deleted_call(execution))
+            });
+            let taken = taken.collect();
+            turn.take(taken, &mut judge);
         }
     }
     Ok(Spent {

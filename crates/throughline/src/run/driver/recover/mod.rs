@@ -1,11 +1,13 @@
-//! Going on with runs that were left: parked, interrupted, failed, or asked for twice.
+//! Recovering runs that were left: parked, interrupted or failed, or requested again.
 
-pub(in crate::run::driver) mod adopt;
+pub(crate) mod adopt;
 mod answers;
+pub(crate) mod cancel;
 mod carried;
-pub(in crate::run::driver) mod restore;
-pub(in crate::run::driver) mod resume;
-pub(in crate::run::driver) mod take_over;
+pub(crate) mod end_of_run;
+pub(crate) mod restore;
+pub(crate) mod resume;
+pub(crate) mod take_over;
 
-pub(in crate::run::driver) use carried::Carried;
-pub(in crate::run::driver) use restore::Restoring;
+pub(crate) use carried::Carried;
+pub(crate) use restore::Restoring;

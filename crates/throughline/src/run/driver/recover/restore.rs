@@ -1,4 +1,4 @@
-//! A run as its journal tells it, so that it can be gone on with in any process.
+//! Replaying the journal of a run into the turn machine, so that any process can resume it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use throughline_model::{
 use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
 
 use super::carried::Carried;
+use crate::run::driver::inbox::LaterMessages;
 use crate::run::driver::start::TakenCall;
-use crate::run::driver::tools::Prepared;
-use crate::run::driver::tools::judge;
-use crate::run::driver::{Driver, DriverError, RoundRecord};
+use crate::run::driver::tools::{PreparedCall, Round, judge};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
-use crate::run::events::{Logged, replayed};
-use crate::run::machine::{self, Ended, Fresh, Order, Verdict};
+use crate::run::events::{PublishedEvents, replayed};
+use crate::run::machine::{self, Ended, NewMessage, Order, Verdict};
 use crate::run::outcome::{RunError, Step};
 use crate::thread::OnLost;
 use crate::thread::StopReason;
@@ -25,24 +25,24 @@ use crate::thread::journal::StepNote;
 use crate::tool::{Probe, ToolSet};
 use crate::trials::planted;
 
-/// What is to become of a run that was left.
+/// What happens to a run that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::run::driver) enum Restoring {
-    /// It is gone on with.
+pub(crate) enum Restoring {
+    /// It is resumed.
     Resume,
-    /// What is open in it is closed, and it is published.
+    /// Its open calls are closed, and it is published.
     Close,
     /// Its waiting calls are withdrawn, and it is published.
     Withdraw,
-    /// It is cancelled on somebody's word.
+    /// It is cancelled on request.
     Cancel,
-    /// It was tried too often, and fails.
+    /// It fails, because it was tried too often.
     Seal,
 }
 
-/// The ids of calls for which a parked run waits. One that was dispatched has lost its result, and
-/// the run waits for somebody who knows it.
-pub(in crate::run::driver) fn waiting(journal: &Journal) -> Vec<String> {
+/// The ids of the calls that a parked run waits for. A call that was dispatched has lost its result,
+/// and the run waits for that from outside.
+pub(crate) fn waiting_calls(journal: &Journal) -> Vec<String> {
     let waits = |call: &&Execution| match call.state {
         CallState::Approval | CallState::Client | CallState::Intent => true,
         CallState::Planned | CallState::Done | CallState::Taken => false,
@@ -51,36 +51,33 @@ pub(in crate::run::driver) fn waiting(journal: &Journal) -> Vec<String> {
     waiting.map(|call| call.call.clone()).collect()
 }
 
-/// What the journal says, looked up by item and by step.
-pub(in crate::run::driver) struct JournalIndex<'j> {
+/// Finds calls, messages and results in a journal.
+pub(crate) struct JournalIndex<'j> {
     journal: &'j Journal,
-    /// Where a result stands: entry and content.
-    results: HashMap<ItemNo, &'j Content>,
+    /// Contents by their item.
+    contents: HashMap<ItemNo, &'j Content>,
 }
 
 impl<'j> JournalIndex<'j> {
-    pub(in crate::run::driver) fn new(journal: &'j Journal) -> Self {
-        let mut results = HashMap::new();
+    pub(crate) fn new(journal: &'j Journal) -> Self {
+        let mut contents = HashMap::new();
         for entry in &journal.entries {
             for (item, content) in entry.item_refs().zip(&entry.message.contents) {
-                results.insert(item.no, content);
+                contents.insert(item.no, content);
             }
         }
-        Self { journal, results }
+        Self { journal, contents }
     }
 
-    pub(in crate::run::driver) fn calls(&self, step: u32) -> Vec<&'j Execution> {
+    pub(crate) fn calls(&self, step: u32) -> Vec<&'j Execution> {
         let mut calls: Vec<_> = self.journal.calls.iter().collect();
         calls.retain(|call| call.at.step == step);
         calls.sort_by_key(|call| call.at.position);
         calls
     }
 
-    /// What was said in a step.
-    pub(in crate::run::driver) fn entries(
-        &self,
-        step: &StepRecord,
-    ) -> impl Iterator<Item = &'j Entry> {
+    /// The messages of a step.
+    pub(crate) fn entries(&self, step: &StepRecord) -> impl Iterator<Item = &'j Entry> {
         let range = step.first..step.first + step.items;
         let entries = self.journal.entries.iter();
         entries.filter(move |entry| range.contains(&entry.at.no))
@@ -93,8 +90,8 @@ impl<'j> JournalIndex<'j> {
         calls.all(|call| call.state == CallState::Done || Some(call.at.step) != last)
     }
 
-    /// The messages: results of a round that is still open are none yet.
-    fn known(&self) -> impl Iterator<Item = &'j Entry> {
+    /// The complete messages: not the results of a round that is still open.
+    fn complete_entries(&self) -> impl Iterator<Item = &'j Entry> {
         let open = self.journal.steps.last();
         let open = open.map(|step| step.first + step.items);
         let complete = self.is_complete();
@@ -102,9 +99,9 @@ impl<'j> JournalIndex<'j> {
         entries.filter(move |entry| complete || open.is_none_or(|open| entry.at.no < open))
     }
 
-    /// What a call that has ended came to.
-    pub(in crate::run::driver) fn ended(&self, call: &Execution) -> Option<Verdict> {
-        let content = self.results.get(&call.result)?;
+    /// The recorded result of a call.
+    pub(crate) fn result(&self, call: &Execution) -> Option<Verdict> {
+        let content = self.contents.get(&call.result)?;
         let ended = match &content.body {
             Body::ToolResult(result) => Ended {
                 outcome: result.outcome,
@@ -132,8 +129,8 @@ impl<'j> JournalIndex<'j> {
     }
 }
 
-/// The model's answer of a step.
-pub(in crate::run::driver) fn response(entries: &[&Entry], note: &StepNote) -> Response {
+/// The answer of the model in a step.
+pub(crate) fn recorded_answer(entries: &[&Entry], note: &StepNote) -> Response {
     let messages: Vec<Message> = entries
         .iter()
         .filter(|entry| entry.message.source != Some(Source::Caller))
@@ -151,257 +148,271 @@ pub(in crate::run::driver) fn response(entries: &[&Entry], note: &StepNote) -> R
     }
 }
 
-/// How a call that was dispatched and has no result is gone on with.
-fn lost(
-    tools: &ToolSet,
-    (call, execution): (&ToolCall, &Execution),
-    (restoring, on_lost): (Restoring, OnLost),
-    probed: &HashMap<u32, Probe>,
-    prepared: &mut HashMap<u32, Prepared>,
-) -> Verdict {
-    let position = execution.at.position;
-    let unknown = || Verdict::Ended {
-        ended: machine::closed(Outcome::Unknown),
-        ran: true,
-    };
-    if restoring != Restoring::Resume {
-        return match execution.effect {
-            Effect::ReadOnly => Verdict::Outside,
-            _ => unknown(),
-        };
+/// What is needed to decide about recorded calls when a step is replayed.
+struct Replay<'a> {
+    index: &'a JournalIndex<'a>,
+    calls: &'a Calls<'a>,
+    restoring: Restoring,
+    /// What tools said about calls with a lost result, by position in the last step.
+    probed: HashMap<u32, Probe>,
+}
+
+/// Decides about the calls of one step while it is replayed.
+struct StepJudge<'a> {
+    replay: &'a Replay<'a>,
+    tools: ToolSet,
+    on_lost: OnLost,
+    /// Whether it is the last step, whose planned calls are still to run.
+    is_last: bool,
+    ready: HashMap<u32, PreparedCall>,
+}
+
+impl StepJudge<'_> {
+    /// Whether calls that were planned and not dispatched run now.
+    fn runs_planned(&self) -> bool {
+        self.is_last && self.replay.restoring == Restoring::Resume
     }
-    let mut again = || match judge::again(tools, call) {
-        Ok(ready) => {
-            prepared.insert(position, ready);
-            Verdict::Again(execution.effect)
+
+    /// The verdict on a call that was dispatched and has no result.
+    fn judge_lost(&mut self, call: &ToolCall, execution: &Execution) -> Verdict {
+        let position = execution.at.position;
+        let unknown = Verdict::Ended {
+            ended: Ended::closed(Outcome::Unknown),
+            ran: true,
+        };
+        if self.replay.restoring != Restoring::Resume {
+            return match execution.effect {
+                Effect::ReadOnly => Verdict::Outside,
+                _ => unknown,
+            };
         }
-        Err(why) => Verdict::Refuse(why),
-    };
-    match execution.effect {
-        Effect::ReadOnly | Effect::Idempotent | Effect::Keyed | Effect::Transactional => again(),
-        Effect::Probe => match probed.get(&position) {
-            Some(Probe::Done(output)) => Verdict::Ended {
-                ended: Ended {
-                    outcome: Outcome::Ok,
-                    output: output.output.clone(),
-                    terminate: output.terminate,
+        match execution.effect {
+            Effect::ReadOnly | Effect::Idempotent | Effect::Keyed | Effect::Transactional => {
+                self.retry(call, execution)
+            }
+            Effect::Probe => match self.replay.probed.get(&position) {
+                Some(Probe::Done(output)) => Verdict::Ended {
+                    ended: Ended {
+                        outcome: Outcome::Ok,
+                        output: output.output.clone(),
+                        terminate: output.terminate,
+                    },
+                    ran: true,
                 },
-                ran: true,
+                Some(Probe::NotDone) => self.retry(call, execution),
+                Some(Probe::Unknown) | None => unknown,
             },
-            Some(Probe::NotDone) => again(),
-            Some(Probe::Unknown) | None => unknown(),
-        },
-        Effect::Once if planted("loop-lost-again") => again(),
-        Effect::Once => match on_lost {
-            OnLost::Tell => unknown(),
-            OnLost::Park => Verdict::Outside,
-        },
+            Effect::Once if planted("loop-lost-again") => self.retry(call, execution),
+            Effect::Once => match self.on_lost {
+                OnLost::Tell => unknown,
+                OnLost::Park => Verdict::Outside,
+            },
+        }
+    }
+
+    fn retry(&mut self, call: &ToolCall, execution: &Execution) -> Verdict {
+        match judge::prepare_retry(&self.tools, call) {
+            Ok(ready) => {
+                self.ready.insert(execution.at.position, ready);
+                Verdict::Retry(execution.effect)
+            }
+            Err(why) => Verdict::Refuse(why),
+        }
     }
 }
 
 impl Driver {
-    /// Stand where the journal ends.
-    pub(in crate::run::driver) async fn restore(
+    /// Bring the machine to where the journal ends. The order is what is to be done next.
+    pub(crate) async fn restore(
         &mut self,
         journal: &Journal,
         restoring: Restoring,
     ) -> Result<Order, DriverError> {
-        let told = JournalIndex::new(journal);
-        let bad = |error: throughline_model::stored::StoredError| {
-            let why = error.to_string();
-            DriverError::Run(RunError::Journal { why })
-        };
-        let mut order = self.turn.stand_after(journal.inputs as usize);
-        drop(self.turn.take_fresh());
-        let made = Calls::of(self.recorder.home(), journal).await?;
+        let index = &JournalIndex::new(journal);
+        let mut order = self.turn.start_after(journal.inputs as usize);
+        drop(self.turn.take_new());
+        let calls = &Calls::of(self.log.recorder.home(), journal).await?;
         let probed = match journal.steps.last() {
-            Some(step) if restoring == Restoring::Resume => self.probe(&told, &made, step).await,
+            Some(step) if restoring == Restoring::Resume => self.probe(index, calls, step).await,
             _ => HashMap::new(),
         };
-        let last = journal.steps.len().saturating_sub(1);
-        let mut end = None;
-        let mut replayed: Vec<Fresh> = Vec::new();
-        let known = if planted("loop-asks-again") {
-            0
-        } else {
-            journal.steps.len()
+        let replay = Replay {
+            index,
+            calls,
+            restoring,
+            probed,
         };
-        for (place, step) in journal.steps.iter().take(known).enumerate() {
-            let note = StepNote::read(step.note.as_ref()).map_err(bad)?;
-            let entries: Vec<&Entry> = told.entries(step).collect();
-            if !note.taken.is_empty() {
-                let calls = told.calls(step.no);
-                self.stand_in(step, &entries, &calls);
-                self.round.taken = note.taken;
-                self.round.at = entries.last().and_then(|entry| entry.message.created);
-                order = self.retake(&told, (step, place == last), &made, restoring, &probed);
-                replayed.extend(self.turn.take_fresh());
-                continue;
+        let mut end = None;
+        let mut new: Vec<NewMessage> = Vec::new();
+        let steps = match planted("loop-asks-again") {
+            true => &[],
+            false => &journal.steps[..],
+        };
+        for (place, step) in steps.iter().enumerate() {
+            let note =
+                StepNote::read(step.note.as_ref()).map_err(|error| RunError::journal(&error))?;
+            let is_last = place + 1 == steps.len();
+            if note.taken.is_empty() {
+                end = note.end;
+                order = self.replay_answer(&replay, step, &note, is_last);
+            } else {
+                order = self.replay_taken(&replay, step, note, is_last);
             }
-            let response = response(&entries, &note);
-            self.steps.push(Step::Model {
-                step: step.no,
-                response: note.response.clone(),
-                model: note.model.clone(),
-                finish: response.stop.clone(),
-                usage: response.usage.clone(),
-                losses: note.losses.clone(),
-            });
-            self.add_losses(&note.losses);
-            let calls = told.calls(step.no);
-            self.stand_in(step, &entries, &calls);
-            end = note.end;
-            order = self.replay(
-                &told,
-                (step, place == last),
-                (entries, response),
-                restoring,
-                &probed,
-            );
-            replayed.extend(self.turn.take_fresh());
+            new.extend(self.turn.take_new());
         }
         if let Some(stop) = end {
-            // It ended here, and only what came after was missing.
+            // The run ended with this step, and only its publication is missing.
             order = Order::End(stop);
         }
-        let goes_on = !matches!(order, Order::End(stop) if stop != StopReason::Parked);
-        // It died between taking calls over and planning them.
-        let here = match restoring == Restoring::Resume && journal.steps.is_empty() {
-            true => unplanned(&made, journal),
+        // A worker may have died between taking calls over and planning them.
+        let unplanned = match restoring == Restoring::Resume && journal.steps.is_empty() {
+            true => unplanned_calls(calls, journal),
             false => Vec::new(),
         };
-        if restoring == Restoring::Resume && goes_on {
-            self.bring_queued(journal).await?;
-            if here.is_empty() {
-                // A call that was tried before the crash is made again, with what came since.
+        let continues = !matches!(order, Order::End(stop) if stop != StopReason::Parked);
+        if restoring == Restoring::Resume && continues {
+            self.inject_undelivered(journal).await?;
+            if unplanned.is_empty() {
+                // The model call that failed is made again, with the messages queued since.
                 self.turn.deliver_now();
-                replayed.extend(self.turn.take_fresh());
+                new.extend(self.turn.take_new());
             }
         }
-        if self.publisher.is_heard() {
-            self.catch_up(&told).await?;
+        if self.log.events.is_enabled() {
+            self.publish_missing_events(index).await?;
         }
-        self.recall(&told, replayed);
-        if !here.is_empty() {
-            // What was said beside the answers comes after the results.
-            order = self.take(here).await?;
+        self.load_messages(index, new);
+        if !unplanned.is_empty() {
+            // The input follows the results of these calls.
+            order = self.take_calls(unplanned).await?;
         }
         Ok(order)
     }
 
-    /// Hand the turn what is to be said with its next model call: messages that were queued, in
-    /// whichever process, and input that waits for the results of calls that were taken over.
-    async fn bring_queued(&mut self, journal: &Journal) -> Result<(), DriverError> {
-        let carried = Carried::read(journal.request.as_ref());
-        let carried = carried.map_err(|error| {
-            let why = error.to_string();
-            DriverError::Run(RunError::Journal { why })
-        })?;
-        let answered = journal.steps.iter().any(|step| step.items > 0);
-        let later = match answered {
-            true => Vec::new(),
-            false => carried.later,
+    /// Hand the turn what it delivers with its next model call: messages that were queued in any
+    /// process, and input that follows the results of calls that the run has taken over.
+    async fn inject_undelivered(&mut self, journal: &Journal) -> Result<(), DriverError> {
+        let carried =
+            Carried::read(journal.request.as_ref()).map_err(|error| RunError::journal(&error))?;
+        let is_delivered = journal.steps.iter().any(|step| step.items > 0);
+        let later = LaterMessages {
+            queued: match planted("loop-queue-forgotten") {
+                true => Vec::new(),
+                false => self.context.thread.queued().await?,
+            },
+            input: match is_delivered {
+                true => Vec::new(),
+                false => carried.later,
+            },
         };
-        let queued = match planted("loop-queue-forgotten") {
-            true => Vec::new(),
-            false => self.job.thread.queued().await?,
-        };
-        self.say_later(queued, later);
+        self.inbox.inject_later(&mut self.turn, later);
         Ok(())
     }
 
-    /// What is known of the calls of a step.
-    fn stand_in(&mut self, step: &StepRecord, entries: &[&Entry], calls: &[&Execution]) {
-        let said = entries.iter().rev();
-        let at = said.map(|entry| entry.message.created).next().flatten();
-        let of = |state: CallState| {
+    /// Restore what is known of the calls of a step.
+    fn restore_round(&mut self, step: &StepRecord, entries: &[&Entry], calls: &[&Execution]) {
+        let in_state = |state: CallState| {
             let found = calls.iter().filter(move |call| call.state == state);
             found.map(|call| call.at.position).collect::<HashSet<u32>>()
         };
-        let shown = |call: &&Execution| {
+        let approval = |call: &&Execution| {
             let approval = call.approval?;
             Some((call.at.position, (approval, [0; 16])))
         };
-        self.round = RoundRecord {
+        self.tools.round = Round {
             step: step.no,
-            at,
-            intended: of(CallState::Intent),
-            stored: of(CallState::Done),
-            approvals: calls.iter().filter_map(shown).collect(),
-            taken: Vec::new(),
+            answered_at: entries.last().and_then(|entry| entry.message.created),
+            intended: in_state(CallState::Intent),
+            stored: in_state(CallState::Done),
+            approvals: calls.iter().filter_map(approval).collect(),
+            ..Round::default()
         };
     }
 
-    /// Go through a step again in which calls were taken over.
-    fn retake(
+    fn step_judge<'a>(&self, replay: &'a Replay<'a>, is_last: bool) -> StepJudge<'a> {
+        StepJudge {
+            replay,
+            tools: self.tools.set(),
+            on_lost: self.plan.policy.on_lost,
+            is_last,
+            ready: HashMap::new(),
+        }
+    }
+
+    /// Replay a step in which calls of an earlier run were taken over.
+    fn replay_taken(
         &mut self,
-        told: &JournalIndex<'_>,
-        (step, is_last): (&StepRecord, bool),
-        made: &Calls<'_>,
-        restoring: Restoring,
-        probed: &HashMap<u32, Probe>,
+        replay: &Replay<'_>,
+        step: &StepRecord,
+        note: StepNote,
+        is_last: bool,
     ) -> Order {
-        let calls = told.calls(step.no);
+        let entries: Vec<&Entry> = replay.index.entries(step).collect();
+        let executions = replay.index.calls(step.no);
+        self.restore_round(step, &entries, &executions);
+        self.tools.round.taken = note.taken;
         let mut deleted = HashSet::new();
-        let asked = calls.iter().map(|call| {
-            made.at(call.at).unwrap_or_else(|| {
-                deleted.insert(call.at.position);
-                lost_call(call)
+        let taken = executions.iter().map(|execution| {
+            let call = replay.calls.at(execution.at);
+            call.unwrap_or_else(|| {
+                deleted.insert(execution.at.position);
+                deleted_call(execution)
             })
         });
-        let asked: Vec<OpenCall> = asked.collect();
-        let tools = self.tools.set();
-        let on_lost = self.plan.policy.on_lost;
-        let mut prepared = HashMap::new();
+        let taken: Vec<OpenCall> = taken.collect();
+        let mut judge = self.step_judge(replay, is_last);
         let mut position = 0;
-        let order = self.turn.take(asked, &mut |call| {
+        let order = self.turn.take(taken, &mut |call| {
             let place = position;
             position += 1;
-            let Some(execution) = calls.iter().find(|one| one.at.position == place) else {
+            let Some(execution) = executions.iter().find(|one| one.at.position == place) else {
                 return Verdict::Outside;
             };
-            if let Some(ended) = told.ended(execution) {
-                return ended;
+            if let Some(result) = replay.index.result(execution) {
+                return result;
             }
             if deleted.contains(&place) {
-                return without_arguments(execution);
+                return closed_without_arguments(execution);
             }
             match execution.state {
-                CallState::Intent => lost(
-                    &tools,
-                    (call, execution),
-                    (restoring, on_lost),
-                    probed,
-                    &mut prepared,
-                ),
-                CallState::Planned if is_last && restoring == Restoring::Resume => {
-                    judge::agreed(&tools, call, place, &mut prepared)
+                CallState::Intent => judge.judge_lost(call, execution),
+                CallState::Planned if judge.runs_planned() => {
+                    judge::judge_taken(&judge.tools, call, place, &mut judge.ready)
                 }
                 _ => Verdict::Outside,
             }
         });
-        self.prepared = prepared;
+        self.tools.ready = judge.ready;
         order
     }
 
-    /// Go through one step again.
-    fn replay(
+    /// Replay a step with an answer of the model.
+    fn replay_answer(
         &mut self,
-        told: &JournalIndex<'_>,
-        (step, is_last): (&StepRecord, bool),
-        (entries, response): (Vec<&Entry>, Response),
-        restoring: Restoring,
-        probed: &HashMap<u32, Probe>,
+        replay: &Replay<'_>,
+        step: &StepRecord,
+        note: &StepNote,
+        is_last: bool,
     ) -> Order {
+        let entries: Vec<&Entry> = replay.index.entries(step).collect();
+        let executions = replay.index.calls(step.no);
+        self.restore_round(step, &entries, &executions);
+        let response = recorded_answer(&entries, note);
+        self.details.steps.push(Step::Model {
+            step: step.no,
+            response: note.response.clone(),
+            model: note.model.clone(),
+            finish: response.stop.clone(),
+            usage: response.usage.clone(),
+            losses: note.losses.clone(),
+        });
+        self.details.add_losses(&note.losses);
         let delivered = entries
             .iter()
             .filter(|entry| entry.message.source == Some(Source::Caller))
             .map(|entry| entry.message.clone())
             .collect();
-        let calls = told.calls(step.no);
-        let tools = self.tools.set();
-        let on_lost = self.plan.policy.on_lost;
-        let mut prepared = HashMap::new();
+        let mut judge = self.step_judge(replay, is_last);
         let mut position = 0;
         let order = self.turn.replay(machine::Recorded {
             delivered,
@@ -409,142 +420,121 @@ impl Driver {
             judge: &mut |call| {
                 let place = position;
                 position += 1;
-                let execution = calls.iter().find(|one| one.at.position == place);
-                let Some(execution) = execution else {
+                let Some(execution) = executions.iter().find(|one| one.at.position == place) else {
                     return Verdict::Outside;
                 };
-                if let Some(ended) = told.ended(execution) {
-                    return ended;
+                if let Some(result) = replay.index.result(execution) {
+                    return result;
                 }
                 match execution.state {
-                    CallState::Intent => lost(
-                        &tools,
-                        (call, execution),
-                        (restoring, on_lost),
-                        probed,
-                        &mut prepared,
-                    ),
-                    CallState::Approval => Verdict::Ask(execution.effect),
+                    CallState::Intent => judge.judge_lost(call, execution),
+                    CallState::Approval => Verdict::NeedsApproval(execution.effect),
                     CallState::Client => Verdict::Outside,
-                    CallState::Planned if is_last && restoring == Restoring::Resume => {
-                        judge::judge_into(&tools, call, place, &mut prepared)
+                    CallState::Planned if judge.runs_planned() => {
+                        judge::judge_into(&judge.tools, call, place, &mut judge.ready)
                     }
-                    // It never ran, and will not.
+                    // It never ran, and is closed.
                     CallState::Planned | CallState::Done | CallState::Taken => Verdict::Outside,
                 }
             },
         });
-        self.prepared = prepared;
+        self.tools.ready = judge.ready;
         order
     }
 
-    /// Tell readers what was done and not told, and what they were told that came to nothing.
-    async fn catch_up(&mut self, told: &JournalIndex<'_>) -> Result<(), DriverError> {
-        let journal = told.journal;
-        let logged = match journal.run.next_event {
-            0 => Logged::of(&replayed(journal)),
+    /// Publish what the last worker did and did not publish, and take back what it published in vain.
+    async fn publish_missing_events(
+        &mut self,
+        index: &JournalIndex<'_>,
+    ) -> Result<(), DriverError> {
+        let journal = index.journal;
+        let published = match journal.run.next_event {
+            0 => PublishedEvents::of(&replayed(journal)),
             _ => {
-                let home = self.recorder.home();
-                Logged::read(&home.store, &home.scope, self.run).await?
+                let home = self.log.recorder.home();
+                PublishedEvents::read(&home.store, &home.scope, self.run).await?
             }
         };
-        let (publisher, recorder) = (&mut self.publisher, &mut self.recorder);
-        for (step, at) in logged.open() {
-            publisher.say(recorder, || RunEvent::Incomplete { step, at });
+        for (step, at) in published.unfinished() {
+            self.log.publish(|| RunEvent::Incomplete { step, at });
         }
-        let done = journal
-            .calls
-            .iter()
-            .filter(|call| call.state == CallState::Done);
-        for call in done {
+        let done = journal.calls.iter();
+        for call in done.filter(|call| call.state == CallState::Done) {
             let (step, position) = (call.at.step, call.at.position);
-            let content = told.results.get(&call.result);
+            let content = index.contents.get(&call.result);
             let result = content.and_then(|content| content.as_tool_result());
-            let (false, Some(result)) = (logged.has_result(step, position), result) else {
-                continue;
-            };
-            publisher.say(recorder, || RunEvent::Result {
-                step,
-                position,
-                result: result.clone(),
-            });
+            if let (false, Some(result)) = (published.has_result(step, position), result) {
+                self.log.publish(|| RunEvent::Result {
+                    step,
+                    position,
+                    result: result.clone(),
+                });
+            }
         }
-        for entry in told.known() {
-            let said = entry.at.no > journal.inputs;
-            if said && !logged.has_message(entry.message.id.as_ref()) {
-                publisher.say(recorder, || RunEvent::Message(entry.message.clone()));
+        for entry in index.complete_entries() {
+            let is_input = entry.at.no <= journal.inputs;
+            if !is_input && !published.has_message(entry.message.id.as_ref()) {
+                self.log
+                    .publish(|| RunEvent::Message(entry.message.clone()));
             }
         }
         Ok(())
     }
 
-    /// Put what the journal has into the view; what replaying added to it is new.
-    fn recall(&mut self, told: &JournalIndex<'_>, replayed: Vec<Fresh>) {
-        let journal = told.journal;
-        let complete = told.is_complete();
-        let known: Vec<Arc<Message>> = told
-            .known()
-            .map(|entry| Arc::new(entry.message.clone()))
-            .collect();
-        let ids: HashSet<_> = known.iter().map(|message| message.id.clone()).collect();
-        let sent = self.sent(journal);
-        for (message, entry) in known.into_iter().zip(&journal.entries) {
-            let has = sent.is_some_and(|sent| entry.at.no < sent);
-            if !has
-                && (!self.prompt.is_incremental()
-                    || !crate::run::driver::model::is_models(&message))
-            {
-                self.prompt.push(Arc::clone(&message));
+    /// Add the recorded messages to the transcript and to what the model is shown. `new` are those
+    /// that the replay has made, some of which are recorded.
+    fn load_messages(&mut self, index: &JournalIndex<'_>, new: Vec<NewMessage>) {
+        let journal = index.journal;
+        let mut ids = HashSet::new();
+        // With a service that keeps the history, the messages of all steps were sent.
+        let last = journal.steps.last();
+        let sent = last.filter(|_| self.model.view.is_incremental());
+        let sent = sent.map(|step| step.first + step.items);
+        for entry in index.complete_entries() {
+            let message = Arc::new(entry.message.clone());
+            ids.insert(message.id.clone());
+            if sent.is_none_or(|sent| entry.at.no >= sent) {
+                self.model.push(&message);
             }
-            self.said.push(message);
+            self.transcript.push(message);
         }
-        self.trailing = complete
-            && journal
-                .calls
-                .iter()
-                .any(|call| Some(call.at.step) == journal.steps.last().map(|step| step.no));
-        for fresh in replayed {
-            let (Fresh::Results(message) | Fresh::Said(message)) = &fresh;
-            if ids.contains(&message.id) {
-                continue;
+        let mut calls = journal.calls.iter();
+        if index.is_complete() && calls.any(|call| Some(call.at.step) == last.map(|step| step.no)) {
+            self.transcript.results_are_unsent();
+        }
+        for message in new {
+            let (NewMessage::Results(known) | NewMessage::Message(known)) = &message;
+            if !ids.contains(&known.id) {
+                self.record_message(message);
             }
-            self.enter_fresh(fresh);
         }
     }
 
-    /// Up to which item the service has what was said, if it keeps the conversation.
-    fn sent(&self, journal: &Journal) -> Option<ItemNo> {
-        if !self.prompt.is_incremental() {
-            return None;
-        }
-        let step = journal.steps.last()?;
-        Some(step.first + step.items)
-    }
-
-    /// Ask tools that can say so whether a lost call had its effect.
+    /// Ask the tools that can tell whether calls with a lost result had their effect.
     async fn probe(
         &mut self,
-        told: &JournalIndex<'_>,
-        made: &Calls<'_>,
+        index: &JournalIndex<'_>,
+        calls: &Calls<'_>,
         step: &StepRecord,
     ) -> HashMap<u32, Probe> {
         let mut probed = HashMap::new();
         let tools = self.tools.set();
-        self.round.step = step.no;
-        for execution in told.calls(step.no) {
-            let lost = execution.state == CallState::Intent && execution.effect == Effect::Probe;
-            let (true, Some(call)) = (lost, made.at(execution.at)) else {
+        self.tools.round.step = step.no;
+        for execution in index.calls(step.no) {
+            let is_lost = execution.state == CallState::Intent;
+            let is_lost = is_lost && execution.effect == Effect::Probe;
+            let (true, Some(call)) = (is_lost, calls.at(execution.at)) else {
                 continue;
             };
             let call = &call.call;
-            let Ok(Prepared { tool, arguments }) = judge::again(&tools, call) else {
+            let Ok(PreparedCall { tool, arguments }) = judge::prepare_retry(&tools, call) else {
                 continue;
             };
-            let context = self.context(call, execution.at.position);
+            let context = self.call_context(call, execution.at.position);
             let answer = tool.probe(&arguments, context).await;
             let answer = answer.unwrap_or_else(|error| {
                 let run = self.run;
-                tracing::warn!(%run, tool = call.name, %error, "a tool could not say what became of a call");
+                tracing::warn!(%run, tool = call.name, %error, "a tool could not tell what became of a call");
                 Probe::Unknown
             });
             probed.insert(execution.at.position, answer);
@@ -553,15 +543,15 @@ impl Driver {
     }
 }
 
-/// The calls that a run took over and has not planned yet. What may not run has its result in the
-/// input.
-fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<TakenCall> {
+/// The calls that a run took over and has not planned yet. A call that must not run has its result in
+/// the input.
+fn unplanned_calls(calls: &Calls<'_>, journal: &Journal) -> Vec<TakenCall> {
     let contents = journal
         .entries
         .iter()
         .flat_map(|entry| &entry.message.contents);
     let results: Vec<_> = contents.filter_map(Content::as_tool_result).collect();
-    let taken = made.taken_over().into_iter();
+    let taken = calls.taken_over().into_iter();
     let open = taken.filter(|(_, call)| !results.iter().any(|one| call.is_answered_by(one)));
     open.map(|(execution, call)| TakenCall {
         at: execution.at,
@@ -570,31 +560,21 @@ fn unplanned(made: &Calls<'_>, journal: &Journal) -> Vec<TakenCall> {
     .collect()
 }
 
-/// A call of a run that was deleted.
-pub(in crate::run::driver) fn lost_call(call: &Execution) -> OpenCall {
+/// A call whose run was deleted.
+pub(crate) fn deleted_call(call: &Execution) -> OpenCall {
     let id = CallId::natural(&call.call);
     let id = id.unwrap_or_else(|| CallId::minted(Scope::Response(&call.key), 0));
     OpenCall::lost(id, &call.tool)
 }
 
-/// How a call ends whose arguments are gone: it can never run.
-pub(in crate::run::driver) fn without_arguments(execution: &Execution) -> Verdict {
+/// The end of a call that can never run, because its arguments were deleted.
+pub(crate) fn closed_without_arguments(execution: &Execution) -> Verdict {
     let dispatched = execution.state == CallState::Intent;
     Verdict::Ended {
-        ended: machine::closed(match dispatched {
+        ended: Ended::closed(match dispatched {
             true => Outcome::Unknown,
             false => Outcome::Cancelled,
         }),
         ran: dispatched,
-    }
-}
-
-/// How a stop is called in a run that is closed by others.
-pub(in crate::run::driver) fn closing(restoring: Restoring) -> StopReason {
-    match restoring {
-        Restoring::Withdraw => StopReason::Parked,
-        Restoring::Resume | Restoring::Close | Restoring::Cancel | Restoring::Seal => {
-            StopReason::Cancelled
-        }
     }
 }

@@ -1,66 +1,59 @@
-//! Going on with what a thread was left with, when it is the order's turn.
+//! Resuming what a thread was left with, when it is the order's turn.
 //!
 //! Of several workers that resume one run at once, one gets it. The others are refused with `Busy` or
 //! `Fenced`; one that comes when the run has ended gets its outcome.
 
-use std::sync::Arc;
+use throughline_store::{Error, Place, Run, RunFilter, RunId, RunKind, RunState, Version};
 
-use throughline_store::{Error, Place, Run, RunFilter, RunKind, RunState, Version};
-
-use super::adopt::{adopted, is_adoptable, repeated};
+use super::adopt::{adopt, is_adoptable};
+use super::end_of_run;
 use super::restore::Restoring;
-use super::take_over::{claim, taken};
-use crate::run::driver::Job;
-use crate::run::driver::finish::refused;
-use crate::run::driver::start::Busy;
-use crate::run::driver::start::QueuePlace;
+use super::take_over::{claim, work};
+use crate::run::driver::RunContext;
+use crate::run::driver::start::{BlockingRun, QueuePlace};
 use crate::run::handle::Answered;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
-use crate::run::setup::AgentSetup;
 use crate::thread::{Loaded, OnBusy};
 use crate::trials::planted;
 
-/// Go on with what is left on the thread.
-pub(in crate::run::driver) async fn resumed(
-    agent: Arc<AgentSetup>,
-    job: Job,
+/// Resume what is left on the thread.
+pub(crate) async fn resume(
+    context: RunContext,
     options: RunOptions,
-    replies: Vec<Answered>,
+    replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
-    let mut line = QueuePlace::of(&agent, &job, agent.ids.run());
-    let resumed = in_turn(agent, job, options, &replies, &mut line).await;
+    let mut line = QueuePlace::new(&context, context.agent.ids.run());
+    let resumed = resume_in_line(context, options, replies, &mut line).await;
     line.leave().await;
     resumed
 }
 
-/// What the order saw of the thread.
+/// What this order has seen of the thread.
 struct LastSeen {
-    /// The unsettled run that it, or the handle before it, saw first.
+    /// The first unsettled run that it, or the handle before it, has seen.
     run: Option<Run>,
-    /// The thread's version when it, or the handle before it, first looked.
+    /// The version of the thread when it, or the handle before it, first read it.
     version: Option<Version>,
-    /// Whether another run began where this one was to.
+    /// Whether another run began where this order was to begin one.
     was_moved: bool,
-    /// Whether what it goes by may be what the handle read long ago.
+    /// Whether what it has seen may be what the handle read long ago.
     is_remembered: bool,
 }
 
-async fn in_turn(
-    agent: Arc<AgentSetup>,
-    job: Job,
+async fn resume_in_line(
+    context: RunContext,
     options: RunOptions,
     replies: &[Answered],
     line: &mut QueuePlace,
 ) -> Result<Outcome, RunFailed> {
-    let queues = options.on_busy.unwrap_or(agent.policy.on_busy) == OnBusy::Queue;
-    let mut seen = LastSeen::of(&job);
+    let on_busy = options.on_busy.unwrap_or(context.agent.policy.on_busy);
+    let refuse = |run: RunId, error: Error| context.refuse(run, error);
+    let mut seen = LastSeen::new(&context);
     loop {
-        job.thread.distrust();
-        let loaded = match job.thread.load().await {
-            Ok(loaded) => loaded,
-            Err(error) => return Err(refused(line.run(), &job, RunError::Store(error))),
-        };
+        context.thread.distrust();
+        let loaded = context.thread.load().await;
+        let loaded = loaded.map_err(|error| refuse(line.run(), error))?;
         let found = loaded.found.as_deref();
         let unsettled = found.and_then(|found| found.unsettled.clone());
         let next = found.filter(|_| loaded.at_node.is_none());
@@ -70,52 +63,43 @@ async fn in_turn(
             seen.run.get_or_insert_with(|| run.clone());
         }
         if before.is_some() && std::mem::take(&mut seen.is_remembered) {
-            job.thread.put_back(loaded);
+            context.thread.put_back(loaded);
             continue;
         }
-        let (in_the_way, error) = match (unsettled, before) {
+        let (blocking, error) = match (unsettled, before) {
             (Some(run), None) => {
-                let in_line = Some((line.run(), Place::Leave));
-                match claim(&job, &run, in_line).await {
+                match claim(&context, &run, Some((line.run(), Place::Leave))).await {
                     Ok(claimed) => {
-                        line.has_none();
+                        line.forget_place();
                         let how = (Restoring::Resume, options);
-                        return taken(&agent, job, loaded, &run, claimed, how, replies).await;
+                        return work(context, loaded, &run, claimed, how, replies).await;
                     }
-                    // It ended after it was looked at.
+                    // It ended after it was read.
                     Err(Error::WrongState { .. }) if !planted("loop-resume-raced") => {
-                        job.thread.put_back(loaded);
+                        context.thread.put_back(loaded);
                         continue;
                     }
                     Err(error @ (Error::Busy { .. } | Error::Fenced { .. })) => (run.id, error),
                     Err(error) => {
-                        job.thread.put_back(loaded);
-                        return Err(refused(run.id, &job, RunError::Store(error)));
+                        context.thread.put_back(loaded);
+                        return Err(refuse(run.id, error));
                     }
                 }
             }
-            (Some(run), Some(_)) => (run.id, Busy::with(&run).error()),
-            (None, Some(first)) => (first, Busy::first_in_line(&job, first).error()),
+            (Some(run), Some(_)) => (run.id, BlockingRun::of(&run).error()),
+            (None, Some(first)) => (first, BlockingRun::first_in_line(&context, first).error()),
             (None, None) => {
-                let newest = match seen.look(&job, &loaded).await {
-                    Ok(newest) => newest,
-                    Err(error) => return Err(refused(line.run(), &job, RunError::Store(error))),
-                };
-                match newest {
-                    LeftRun::Again => {
-                        job.thread.put_back(loaded);
-                        continue;
-                    }
+                let left = seen.find_left(&context, &loaded).await;
+                match left.map_err(|error| refuse(line.run(), error))? {
+                    LeftRun::Reload => context.thread.put_back(loaded),
                     LeftRun::Ended(was, now) => {
-                        job.thread.put_back(loaded);
-                        return overtaken(&agent, &job, &was, now, replies).await;
+                        context.thread.put_back(loaded);
+                        return overtaken(&context, &was, now, replies).await;
                     }
                     LeftRun::Newest(newest) => {
-                        let (agent, job, options) =
-                            (Arc::clone(&agent), job.again(), options.clone());
-                        let at = (newest, &mut *line);
-                        let begun = adopted(agent, job, options, loaded, replies, at).await?;
-                        match begun {
+                        let options = options.clone();
+                        let begun = adopt(&context, options, loaded, newest, replies, line);
+                        match begun.await? {
                             Some(outcome) => return Ok(outcome),
                             // Another worker was faster.
                             None => seen.was_moved = true,
@@ -125,46 +109,45 @@ async fn in_turn(
                 continue;
             }
         };
-        job.thread.put_back(loaded);
-        if !queues {
-            let of = seen.run.as_ref().map_or(line.run(), |run| run.id);
-            return Err(refused(of, &job, RunError::Store(error)));
+        context.thread.put_back(loaded);
+        if on_busy != OnBusy::Queue {
+            let run = seen.run.as_ref().map_or(line.run(), |run| run.id);
+            return Err(refuse(run, error));
         }
-        let lines_up = !line.has_place();
-        if (lines_up || before.is_some())
-            && let Err(error) = line.keep_place().await
-        {
-            return Err(refused(line.run(), &job, RunError::Store(error)));
-        }
-        if !lines_up && !line.wait(&job, in_the_way).await {
-            return Err(refused(line.run(), &job, RunError::Cancelled));
+        let waited = line.wait_behind(blocking, before, &context).await;
+        if !waited.map_err(|error| refuse(line.run(), error))? {
+            return Err(context.refuse(line.run(), RunError::Cancelled));
         }
     }
 }
 
 /// What there is on a thread without an unsettled run.
 enum LeftRun {
-    /// Perhaps something else: the handle has only remembered what it said.
-    Again,
-    /// Another worker has ended what this order saw: as it was, and as it is.
+    /// The handle only remembers the thread: read it again.
+    Reload,
+    /// Another worker has ended the run that this order saw: as it was, and as it is.
     Ended(Run, Run),
-    /// The newest run, if there is one; it may have failed.
+    /// The newest run, if there is one. It may have failed.
     Newest(Option<Run>),
 }
 
 impl LastSeen {
-    fn of(job: &Job) -> Self {
-        let looked = job.thread.looked();
+    fn new(context: &RunContext) -> Self {
+        let read = context.thread.looked();
         Self {
-            version: looked.as_ref().map(|looked| looked.version),
-            run: looked.and_then(|looked| looked.unsettled),
+            version: read.as_ref().map(|read| read.version),
+            run: read.and_then(|read| read.unsettled),
             was_moved: false,
             is_remembered: true,
         }
     }
 
-    async fn look(&mut self, job: &Job, loaded: &Loaded) -> throughline_store::Result<LeftRun> {
-        let home = &job.thread.home;
+    async fn find_left(
+        &mut self,
+        context: &RunContext,
+        loaded: &Loaded,
+    ) -> throughline_store::Result<LeftRun> {
+        let home = &context.thread.home;
         if let Some(run) = &self.run {
             let now = home.store.run(&home.scope, run.id).await?;
             if now.state.is_settled() && now.state != RunState::Failed {
@@ -175,7 +158,7 @@ impl LastSeen {
             return Ok(LeftRun::Newest(None));
         }
         let filter = RunFilter {
-            thread: Some(job.id().clone()),
+            thread: Some(context.thread_id().clone()),
             states: Vec::new(),
         };
         let page = home.store.runs(&home.scope, &filter, None, 2).await?;
@@ -185,20 +168,20 @@ impl LastSeen {
             (newest, _) => return Ok(LeftRun::Newest(newest)),
         };
         if std::mem::take(&mut self.is_remembered) {
-            return Ok(LeftRun::Again);
+            return Ok(LeftRun::Reload);
         }
         match before {
-            Some(failed) if self.was_faster(job, &newest, &failed).await? => {
+            Some(failed) if self.was_faster(context, &newest, &failed).await? => {
                 Ok(LeftRun::Ended(newest.clone(), newest))
             }
             _ => Ok(LeftRun::Newest(Some(newest))),
         }
     }
 
-    /// Whether the newest run is another worker's, which went on with what this order saw fail.
+    /// Whether the newest run is another worker's, which continued the run that this order saw fail.
     async fn was_faster(
         &self,
-        job: &Job,
+        context: &RunContext,
         newest: &Run,
         failed: &Run,
     ) -> throughline_store::Result<bool> {
@@ -209,37 +192,36 @@ impl LastSeen {
         if !is_adoptable(failed) || !is_newer {
             return Ok(false);
         }
-        let home = &job.thread.home;
-        let mut asked = Vec::new();
+        let home = &context.thread.home;
+        let mut first_messages = Vec::new();
         for run in [newest, failed] {
             let journal = home.store.journal(&home.scope, run.id).await?;
             let first = journal.entries.into_iter().next();
-            asked.push(first.and_then(|entry| entry.message.id));
+            first_messages.push(first.and_then(|entry| entry.message.id));
         }
-        // A run that adopts another begins with what that one was asked.
-        Ok(asked[0].is_some() && asked[0] == asked[1])
+        // A run that continues another one begins with its input.
+        Ok(first_messages[0].is_some() && first_messages[0] == first_messages[1])
     }
 }
 
 /// Another worker has ended the run that this order saw. Its outcome is the answer, unless the order
-/// had something to say in it.
+/// has replies for it.
 async fn overtaken(
-    agent: &Arc<AgentSetup>,
-    job: &Job,
+    context: &RunContext,
     seen: &Run,
     now: Run,
     replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
     if replies.is_empty() {
-        return repeated(agent, job, now).await;
+        return end_of_run::outcome(context, now).await;
     }
     let error = match now.epoch == seen.epoch {
-        true => Busy::with(seen).error(),
+        true => BlockingRun::of(seen).error(),
         false => Error::Fenced {
             run: now.id,
             mine: seen.epoch,
             current: now.epoch,
         },
     };
-    Err(refused(now.id, job, RunError::Store(error)))
+    Err(context.refuse(now.id, error))
 }

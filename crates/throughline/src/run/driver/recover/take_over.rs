@@ -1,47 +1,54 @@
-//! Taking a run over that was left, and putting it together again from its journal.
+//! Taking over a run that was left, and rebuilding its driver from the journal.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use throughline_model::Message;
 use throughline_store::{
-    Claim, ClaimInLine, Error, Journal, Place, Run, RunId, RunState, Started, Stopped,
+    Claim, ClaimInLine, Error, Journal, Place, Run, RunId, RunState, ServiceId, Started, State,
+    Stopped,
 };
 
 use super::carried::Carried;
-use super::restore::{Restoring, closing};
-use crate::run::driver::finish::refused;
-use crate::run::driver::model::{Ownership, is_models};
-use crate::run::driver::model::{Provided, Unbegun, providers};
-use crate::run::driver::publisher::EventPublisher;
-use crate::run::driver::start::Parts;
-use crate::run::driver::start::Plan;
-use crate::run::driver::{Driver, DriverError, Job};
+use super::end_of_run;
+use super::restore::Restoring;
+use crate::prompt::View;
+use crate::run::driver::cutoff::Cutoff;
+use crate::run::driver::finish::OutcomeDetails;
+use crate::run::driver::inbox::Inbox;
+use crate::run::driver::model::{
+    ModelInput, Ownership, Provided, UnstartedRun, is_by_model, providers,
+};
+use crate::run::driver::publisher::{EventPublisher, RunLog};
+use crate::run::driver::start::{MAX_ATTEMPTS, Plan};
+use crate::run::driver::thread_state::ThreadState;
+use crate::run::driver::tools::ToolExecution;
+use crate::run::driver::transcript::Transcript;
+use crate::run::driver::{Driver, DriverError, RunContext};
 use crate::run::event::RunEvent;
 use crate::run::events::{encode, replayed};
 use crate::run::handle::Answered;
 use crate::run::machine::Turn;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
-use crate::run::setup::AgentSetup;
-use crate::thread::StopReason;
+use crate::telemetry;
 use crate::thread::journal::{EndNote, StepNote};
-use crate::thread::{AtWork, Loaded, Owner, Recorder, write_unwritten};
+use crate::thread::{AtWork, Loaded, Owner, Recorder, StopReason, write_unwritten};
 use crate::trials::planted;
 
-/// A run that was taken over.
-pub(in crate::run::driver) struct Claimed {
+/// A run that this task has taken over.
+pub(crate) struct Claimed {
     started: Started,
     at_work: AtWork,
 }
 
 /// Take over a run that no task works on: at once, or in line.
-pub(in crate::run::driver) async fn claim(
-    job: &Job,
+pub(crate) async fn claim(
+    context: &RunContext,
     run: &Run,
     in_line: Option<(RunId, Place)>,
 ) -> throughline_store::Result<Claimed> {
-    let at_work = AtWork::alone(&job.thread.home.store, run.id, job.cancel.clone());
+    let home = &context.thread.home;
+    let at_work = AtWork::alone(&home.store, run.id, context.cancel.clone());
     let at_work = at_work.ok_or_else(|| Error::Busy {
         thread: run.thread.clone(),
         run: run.id,
@@ -50,243 +57,306 @@ pub(in crate::run::driver) async fn claim(
     let claim = match run.state {
         RunState::Parked => Claim::Parked,
         RunState::Held => Claim::Settle,
-        // Running or interrupted: of a process that is gone, or of this one and given up.
+        // Running or interrupted, of a dead process or of a task of this one that ended.
         _ => Claim::Own,
     };
-    let home = &job.thread.home;
     let started = match in_line {
         None => {
-            home.store
-                .claim(&home.scope, run.id, run.epoch, claim)
-                .await?
+            let claimed = home.store.claim(&home.scope, run.id, run.epoch, claim);
+            claimed.await?
         }
         Some((waiter, place)) => {
-            let asked = ClaimInLine {
+            let claim = ClaimInLine {
                 run: run.id,
                 seen: run.epoch,
                 claim,
                 waiter,
                 place,
             };
-            home.store.claim_in_line(&home.scope, &asked).await?
+            home.store.claim_in_line(&home.scope, &claim).await?
         }
     };
     Ok(Claimed { started, at_work })
 }
 
-/// Do with a run that was taken over what is to be done.
-pub(in crate::run::driver) async fn taken(
-    agent: &Arc<AgentSetup>,
-    job: Job,
+/// Take over a run that was named, and work on it.
+pub(crate) async fn take_over(
+    context: RunContext,
+    options: RunOptions,
+    mut run: Run,
+    replies: &[Answered],
+) -> Result<Outcome, RunFailed> {
+    context.thread.distrust();
+    let loaded = context.thread.load().await;
+    let loaded = loaded.map_err(|error| context.refuse(run.id, error))?;
+    loop {
+        let error = match claim(&context, &run, None).await {
+            Ok(claimed) => {
+                let restoring = match run.attempt + 1 >= MAX_ATTEMPTS {
+                    true => Restoring::Seal,
+                    false => Restoring::Resume,
+                };
+                let how = (restoring, options);
+                return work(context, loaded, &run, claimed, how, replies).await;
+            }
+            // Another worker has taken it over since it was read.
+            Err(Error::WrongState { .. }) if !run.state.is_settled() => {
+                let home = &context.thread.home;
+                match home.store.run(&home.scope, run.id).await {
+                    Ok(now) if now.state.is_settled() => {
+                        context.thread.put_back(loaded);
+                        return end_of_run::outcome(&context, now).await;
+                    }
+                    Ok(now) => {
+                        run = now;
+                        continue;
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        context.thread.put_back(loaded);
+        return Err(context.refuse(run.id, error));
+    }
+}
+
+/// Restore a run that was taken over, and work on it or close it.
+pub(crate) async fn work(
+    context: RunContext,
     loaded: Loaded,
     run: &Run,
     Claimed { started, at_work }: Claimed,
     (restoring, options): (Restoring, RunOptions),
     replies: &[Answered],
 ) -> Result<Outcome, RunFailed> {
-    let home = job.thread.home.clone();
+    let home = context.thread.home.clone();
     if let Err(error) = write_unwritten(&home, started.lease).await {
-        job.thread.put_back(loaded);
-        return Err(refused(run.id, &job, RunError::Store(error)));
+        context.thread.put_back(loaded);
+        return Err(context.refuse(run.id, error));
     }
-    let journal = match home.store.journal(&home.scope, run.id).await {
-        Ok(journal) => journal,
-        Err(error) => return Err(refused(run.id, &job, RunError::Store(error))),
-    };
-    let at = (journal.run.next_step, journal.run.next_event);
-    let mut recorder = Recorder::new(home, started, journal.run.mode, at);
+    let journal = home.store.journal(&home.scope, run.id).await;
+    let journal = journal.map_err(|error| context.refuse(run.id, error))?;
+    let next = (journal.run.next_step, journal.run.next_event);
+    let mut recorder = Recorder::new(home, started, journal.run.mode, next);
     if restoring == Restoring::Seal {
-        let note = EndNote {
-            stop: StopReason::Failed,
-            finish: None,
-            tokens: 0,
-            error: Some((
-                "run",
-                format!("given up after {} attempts", run.attempt + 1),
-            )),
-            abandoned: false,
-            losses: &[],
-        };
-        if journal.run.next_event > 0 {
-            let stop = StopReason::Failed;
-            recorder.event(encode(&RunEvent::Ended { stop }));
-        }
-        let sealed = recorder.end(Stopped::Failed, note.to_json()).await;
-        job.thread.put_back(loaded);
+        let sealed = seal(&mut recorder, run, &journal).await;
+        context.thread.put_back(loaded);
         return match sealed {
-            Ok(()) => Ok(refused(run.id, &job, RunError::Cancelled).into_outcome()),
-            Err(error) => Err(refused(run.id, &job, RunError::Store(error))),
+            Ok(()) => Ok(context.refuse(run.id, RunError::Cancelled).into_outcome()),
+            Err(error) => Err(context.refuse(run.id, error)),
         };
     }
-    let asks = restoring == Restoring::Resume;
-    let made = rebuilt(
-        agent,
-        job,
+    let rebuilt = rebuild(
+        &context,
         loaded,
-        (options, asks),
+        (restoring, options),
         recorder,
         &journal,
         at_work,
-    )
-    .await;
-    let mut driver = match made {
+    );
+    let mut driver = match rebuilt.await {
         Ok(driver) => driver,
-        Err(failed) => return Err(*failed),
+        Err(error) => return Err(context.refuse(run.id, error)),
     };
     let worked = match driver.restore(&journal, restoring).await {
-        Err(broken) => Err(broken),
+        Err(error) => Err(error),
         Ok(order) => match restoring {
-            Restoring::Resume => match driver.answer(order, &journal, replies).await {
+            Restoring::Resume => match driver.apply_replies(order, &journal, replies).await {
                 Ok(order) => driver.work(order).await,
-                Err(DriverError::Run(error)) => return driver.put_down(error).await,
-                Err(broken) => Err(broken),
+                Err(DriverError::Run(error)) => return driver.park_again(error).await,
+                Err(error) => Err(error),
             },
             Restoring::Withdraw => {
                 driver.turn.withdraw();
-                return driver.end_closed(closing(restoring)).await;
+                return driver.end_closed(StopReason::Parked).await;
             }
             Restoring::Close | Restoring::Cancel | Restoring::Seal => {
                 driver.turn.cut(StopReason::Cancelled, None);
-                return driver.end_closed(closing(restoring)).await;
+                return driver.end_closed(StopReason::Cancelled).await;
             }
         },
     };
     Box::new(driver).end(worked).await
 }
 
-/// A driver for a run of the journal.
-async fn rebuilt(
-    agent: &Arc<AgentSetup>,
-    job: Job,
+/// Record that a run failed because it was tried too often.
+async fn seal(
+    recorder: &mut Recorder,
+    run: &Run,
+    journal: &Journal,
+) -> throughline_store::Result<()> {
+    let stop = StopReason::Failed;
+    let note = EndNote {
+        stop,
+        finish: None,
+        tokens: 0,
+        error: Some((
+            "run",
+            format!("given up after {} attempts", run.attempt + 1),
+        )),
+        abandoned: false,
+        losses: &[],
+    };
+    if journal.run.next_event > 0 {
+        recorder.event(encode(&RunEvent::Ended { stop }));
+    }
+    recorder.end(Stopped::Failed, note.to_json()).await
+}
+
+/// A driver for the run of a journal.
+async fn rebuild(
+    context: &RunContext,
     mut loaded: Loaded,
-    (options, asks): (RunOptions, bool),
+    (restoring, options): (Restoring, RunOptions),
     recorder: Recorder,
     journal: &Journal,
     at_work: AtWork,
-) -> Result<Driver, Box<RunFailed>> {
+) -> Result<Driver, RunError> {
     let run = journal.run.id;
-    let fail = |job: &Job, error| Box::new(refused(run, job, error));
-    let planned = Plan::resumed(agent, options, journal.request.as_ref(), journal.run.mode);
-    let mut plan = planned.map_err(|error| fail(&job, error))?;
-    plan.wishes = loaded.settings.wishes.clone();
-    plan.layered(agent);
+    let mut plan = Plan::resumed(&context.agent, options, journal, &loaded.settings)?;
     plan.service_id = None;
     let mut state = loaded.state();
-    let last = journal.steps.last().and_then(|step| step.note.as_ref());
-    let note = StepNote::read(last).unwrap_or_default();
-    let mut settings = loaded.settings.clone();
-    let owner = Ownership::of(agent, &plan, &mut settings, &state, run);
-    let mut owner = owner.map_err(|error| fail(&job, error))?;
-    let forgets = planted("loop-service-forgotten");
-    let service = note.service.filter(|_| !forgets);
-    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, service) {
-        // The id is as durable as the step that it came with.
-        let service = throughline_store::ServiceId {
-            upstream: upstream.clone(),
-            agent: agent.sub_agent.clone(),
-            id,
-        };
-        let said = journal.entries.iter().map(|entry| &entry.message);
-        let has = said.rev().find(|message| is_models(message));
-        owner.kept_as(service, has.and_then(|last| last.id.as_ref()), &mut state);
-    }
-    let node = journal.run.published.or(journal.run.base);
-    let end = loaded.end().map(|end| end.node);
-    let view = std::mem::take(&mut loaded.view);
-    let view = match end == node {
-        true => view,
-        false => {
-            let read = job.thread.view_at(node).await;
-            read.map_err(|error| fail(&job, RunError::Store(error)))?
+    let mut owner = restore_owner(context, &plan, &loaded, journal, &mut state)?;
+    let mut base = view_at_node(context, &mut loaded, journal).await?;
+    // With `per_call` the view ends with messages that the run itself has published.
+    let published = count_published(journal);
+    let start = base.messages().len().saturating_sub(published);
+    let provided = match restoring {
+        Restoring::Resume => {
+            let history = &base.messages()[..start];
+            ask_providers(context, &plan, history, journal, &mut state).await?
         }
-    };
-    // In `per_call` the view ends with what the run itself has published.
-    let published = published(journal);
-    let start = view.messages().len() - published.min(view.messages().len());
-    let mut base = view;
-    let history = &base.messages()[..start];
-    let input: Vec<Message> = journal
-        .entries
-        .iter()
-        .filter(|entry| entry.at.no <= journal.inputs)
-        .map(|entry| entry.message.clone())
-        .collect();
-    let provided = match asks {
-        false => Provided::default(),
-        true => {
-            let at = (job.id(), run);
-            let unbegun = Unbegun::of(&plan, history, &input, &state);
-            match providers::before_run(&plan, at, history, &input, &mut state).await {
-                Ok(provided) => provided,
-                Err(error) => {
-                    if let Some(unbegun) = unbegun {
-                        unbegun.failed(at, &error).await;
-                    }
-                    return Err(fail(&job, error));
-                }
-            }
-        }
+        _ => Provided::default(),
     };
     let mut tools = plan.tools.clone();
     let added = tools.add(provided.run.tools.clone());
-    added.map_err(|error| fail(&job, RunError::Tools(error)))?;
+    added.map_err(RunError::Tools)?;
     base.rewind(start);
     let shown = match &owner {
-        // What was shown with an earlier call is with the service.
+        // The service has what was shown with an earlier call.
         Ownership::Service { id: Some(_), .. } if !journal.steps.is_empty() => &[],
         _ => &provided.run.messages[..],
     };
-    let prompt = owner.prompt(&plan, base, shown).await;
-    let prompt = prompt.map_err(|error| fail(&job, error))?;
-    let mut publisher = EventPublisher::new(&job, journal.run.next_event);
-    let mut recorder = recorder;
-    if publisher.is_logged() && journal.run.next_event == 0 {
-        // It went without readers so far: its events are numbered as if it had had one.
-        publisher.store(&mut recorder, &replayed(journal));
-    }
-    publisher.say(&mut recorder, || RunEvent::Started {
-        run,
-        thread: job.id().clone(),
-    });
-    let spent = Carried::read(journal.request.as_ref()).map(|carried| carried.spent);
-    let spent = spent.map_err(|error| {
-        let why = error.to_string();
-        fail(&job, RunError::Journal { why })
-    })?;
+    let view = owner.prompt(&plan, base, shown).await?;
+    let carried = Carried::read(journal.request.as_ref());
+    let spent = carried.map_err(|error| RunError::journal(&error))?.spent;
     let used = match planted("loop-time-forgotten") {
         true => 0,
         false => spent.ms.saturating_add(journal.run.worked),
     };
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     turn.charge(&spent);
-    let mut driver = Driver::new(
-        Arc::clone(agent),
-        job,
-        Parts {
-            run,
-            turn,
-            tools,
-            plan,
-            recorder,
-            publisher,
-            prompt,
-            owner,
-            provided,
-            state,
-            node,
-            at_work,
-            used: Duration::from_millis(used),
-        },
-    );
-    driver.published = published;
-    if let Ownership::External { appended, .. } = &mut driver.owner {
+    if let Ownership::External { appended, .. } = &mut owner {
         *appended = published;
     }
-    Ok(driver)
+    telemetry::name_run(run);
+    let node = journal.run.published.or(journal.run.base);
+    Ok(Driver {
+        run,
+        turn,
+        log: reopen_log(context, recorder, journal),
+        transcript: Transcript::new(node, 0, published),
+        state: ThreadState::new(state, None),
+        inbox: Inbox::new(context.thread.left(), []),
+        model: ModelInput {
+            view,
+            owner,
+            provided,
+        },
+        tools: ToolExecution::new(tools, context),
+        details: OutcomeDetails::default(),
+        cutoff: Cutoff::new(context, plan.limits.time, used),
+        plan,
+        context: context.clone(),
+        _at_work: at_work,
+    })
+}
+
+/// The owner of the history after the last step: the id of a service is as durable as the step that
+/// it came with.
+fn restore_owner(
+    context: &RunContext,
+    plan: &Plan,
+    loaded: &Loaded,
+    journal: &Journal,
+    state: &mut State,
+) -> Result<Ownership, RunError> {
+    let agent = &context.agent;
+    let mut settings = loaded.settings.clone();
+    let mut owner = Ownership::of(agent, plan, &mut settings, state, journal.run.id)?;
+    let last = journal.steps.last().and_then(|step| step.note.as_ref());
+    let note = StepNote::read(last).unwrap_or_default();
+    let forgets = planted("loop-service-forgotten");
+    let id = note.service.filter(|_| !forgets);
+    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, id) {
+        let service = ServiceId {
+            upstream: upstream.clone(),
+            agent: agent.sub_agent.clone(),
+            id,
+        };
+        let messages = journal.entries.iter().map(|entry| &entry.message);
+        let last = messages.rev().find(|message| is_by_model(message));
+        owner.set_service(service, last.and_then(|last| last.id.as_ref()), state);
+    }
+    Ok(owner)
+}
+
+/// The history at the node to which the run has published, or at which it began.
+async fn view_at_node(
+    context: &RunContext,
+    loaded: &mut Loaded,
+    journal: &Journal,
+) -> Result<View, RunError> {
+    let node = journal.run.published.or(journal.run.base);
+    match loaded.end().map(|end| end.node) == node {
+        true => Ok(std::mem::take(&mut loaded.view)),
+        false => Ok(context.thread.view_at(node).await?),
+    }
+}
+
+/// Ask context providers again: what they added to the run is not stored.
+async fn ask_providers(
+    context: &RunContext,
+    plan: &Plan,
+    history: &[Arc<Message>],
+    journal: &Journal,
+    state: &mut State,
+) -> Result<Provided, RunError> {
+    let entries = journal.entries.iter();
+    let input: Vec<Message> = entries
+        .filter(|entry| entry.at.no <= journal.inputs)
+        .map(|entry| entry.message.clone())
+        .collect();
+    let at = (context.thread_id(), journal.run.id);
+    let unstarted = UnstartedRun::of(plan, history, &input, state);
+    let provided = providers::before_run(plan, at, history, &input, state).await;
+    if let (Some(unstarted), Err(error)) = (unstarted, &provided) {
+        unstarted.failed(at, error).await;
+    }
+    provided
+}
+
+/// The journal, and a publisher that numbers events from where the last worker stopped.
+fn reopen_log(context: &RunContext, recorder: Recorder, journal: &Journal) -> RunLog {
+    let mut log = RunLog {
+        recorder,
+        events: EventPublisher::new(context, journal.run.next_event),
+    };
+    if log.events.is_stored() && journal.run.next_event == 0 {
+        // It had no reader before: its events get the numbers that they would have with one.
+        log.events
+            .store_earlier(&mut log.recorder, &replayed(journal));
+    }
+    log.publish(|| RunEvent::Started {
+        run: journal.run.id,
+        thread: context.thread_id().clone(),
+    });
+    log
 }
 
 /// How many messages of a run are history.
-pub(in crate::run::driver) fn published(journal: &Journal) -> usize {
+pub(crate) fn count_published(journal: &Journal) -> usize {
     let nodes = journal.steps.iter().filter(|step| step.node.is_some());
     let until = nodes.map(|step| step.first + step.items).max().unwrap_or(0);
     let entries = journal.entries.iter();

@@ -1,321 +1,382 @@
-//! The beginning of a run: everything that can be refused is refused before anything is stored.
+//! Beginning a run: everything that can be refused is refused before the write that begins it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, Entry, Error, Flush, NewItem, NodeRef, QueueNo, Run, RunId, State,
-    StoredEvent,
+    Anchor, Begin, Begun, CallRef, Entry, Error, Flush, NewItem, NodeRef, QueueNo, Run, RunId,
+    State, StoredEvent,
 };
 
+use super::enter::StartPoint;
 use super::open_calls::OpenCallAnswers;
 use super::plan::Plan;
-use crate::run::driver::model::Ownership;
-use crate::run::driver::model::PromptView;
-use crate::run::driver::model::{Provided, Unbegun, providers};
-use crate::run::driver::publisher::EventPublisher;
+use crate::run::driver::cutoff::Cutoff;
+use crate::run::driver::finish::OutcomeDetails;
+use crate::run::driver::inbox::{Inbox, LaterMessages};
+use crate::run::driver::model::{ModelInput, Ownership, Provided, UnstartedRun, providers};
+use crate::run::driver::publisher::{EventPublisher, RunLog};
 use crate::run::driver::recover::Carried;
-use crate::run::driver::{Driver, Job, RoundRecord};
+use crate::run::driver::thread_state::ThreadState;
+use crate::run::driver::tools::ToolExecution;
+use crate::run::driver::transcript::Transcript;
+use crate::run::driver::{Driver, RunContext};
 use crate::run::event::RunEvent;
 use crate::run::events::encode;
-use crate::run::machine::{Fresh, Spent, Turn};
+use crate::run::machine::{NewMessage, Order, Spent, Turn};
 use crate::run::outcome::RunError;
-use crate::run::setup::AgentSetup;
 use crate::telemetry;
-use crate::thread::{AtWork, Loaded, Recorder};
+use crate::thread::{AtWork, Loaded, Recorder, ThreadSettings, messages};
 
-use super::enter::StartPoint;
-
-/// What a failed run left: its items, and the messages that they are.
-pub(in crate::run::driver) struct Adopted {
-    pub(in crate::run::driver) items: Vec<NewItem>,
-    pub(in crate::run::driver) messages: Vec<Message>,
-    /// The id under which a service has the first so many of them.
-    pub(in crate::run::driver) kept: Option<(String, usize)>,
-    /// Whether the run that adopts them counts them as what it said itself.
-    pub(in crate::run::driver) own: bool,
+/// The unpublished part of a failed run, with which the next run begins.
+pub(crate) struct Leftover {
+    pub(crate) items: Vec<NewItem>,
+    pub(crate) messages: Vec<Message>,
+    /// The id under which a service has the first so many of the messages.
+    pub(crate) sent_to_service: Option<(String, usize)>,
+    /// Whether the messages are part of the outcome of the next run.
+    pub(crate) is_own: bool,
 }
 
-/// What is said first in a run.
-pub(in crate::run::driver) struct RunInput {
-    /// What a failed run left, in the place of what was never sent.
-    pub(in crate::run::driver) adopted: Option<Adopted>,
-    pub(in crate::run::driver) queued: Vec<(QueueNo, Message)>,
-    /// What is said about calls for which the node waits.
-    pub(in crate::run::driver) opening: OpenCallAnswers,
-    pub(in crate::run::driver) input: Vec<Message>,
-    /// What the run that is adopted has used of its limits.
-    pub(in crate::run::driver) spent: Spent,
-    /// Whether the input is said after the results of calls that are taken over.
-    pub(in crate::run::driver) after_results: bool,
+/// What a run begins with.
+pub(crate) struct RunInput {
+    /// The unpublished part of the failed run that this one continues.
+    pub(crate) leftover: Option<Leftover>,
+    /// How many messages had been queued through the handle when the queue was read.
+    pub(crate) queue_count: u64,
+    /// Messages that were queued on the thread.
+    pub(crate) queued: Vec<(QueueNo, Message)>,
+    /// Answers to the calls that the node waits for.
+    pub(crate) answers: OpenCallAnswers,
+    pub(crate) input: Vec<Message>,
+    /// What the failed run has used of its limits.
+    pub(crate) spent: Spent,
+    /// Whether the input follows the results of calls that this run takes over and runs.
+    pub(crate) after_results: bool,
 }
 
 impl RunInput {
-    /// What context providers are shown of it, if there are any.
-    pub(in crate::run::driver) fn shown(&self, plan: &Plan) -> Vec<Message> {
+    /// The messages that context providers are shown; none if there are no providers.
+    fn shown(&self, plan: &Plan) -> Vec<Message> {
         if plan.providers.is_empty() {
             return Vec::new();
         }
-        let adopted = self.adopted.iter().flat_map(|left| &left.messages);
-        adopted.chain(&self.input).cloned().collect()
+        let leftover = self.leftover.iter().flat_map(|left| &left.messages);
+        leftover.chain(&self.input).cloned().collect()
     }
 }
 
-pub(in crate::run::driver) enum Entered {
-    Begun(Box<Driver>, crate::run::machine::Order),
-    /// The same was asked before.
+/// What came of beginning a run.
+pub(crate) enum BeginResult {
+    Begun(Box<Driver>, Order),
+    /// The key of the request has this run.
     Repeated(Box<Run>),
-    /// The thread is not where it was.
-    Moved(Box<Plan>),
+    /// The thread has changed since it was read.
+    ThreadChanged(Box<Plan>),
 }
 
-/// Items of an earlier run that stand at the beginning of this one.
-pub(in crate::run::driver) fn carried(entries: &[Entry]) -> Vec<NewItem> {
-    let refs = entries.iter().flat_map(Entry::item_refs);
-    refs.map(NewItem::Again).collect()
-}
-
-/// What stands before what is said first.
-enum Before {
-    Adopted(Vec<Arc<Message>>),
-    Unsent(Vec<Arc<Message>>),
-}
-
-/// Begin a run; if that fails, context providers are told.
-pub(in crate::run::driver) async fn begin(
-    agent: &Arc<AgentSetup>,
-    job: &Job,
+/// Begin a run. If that fails, context providers are told.
+pub(crate) async fn begin(
+    context: &RunContext,
     run: RunId,
     plan: Plan,
     place: StartPoint,
-    said: RunInput,
-) -> Result<Entered, RunError> {
+    input: RunInput,
+) -> Result<BeginResult, RunError> {
     let history = place.loaded.view.messages();
-    let shown = said.shown(&plan);
-    let unbegun = Unbegun::of(&plan, history, &shown, &place.loaded.state());
-    let entered = begin_asked(agent, job, run, plan, place, said).await;
-    if let (Some(unbegun), Err(error)) = (unbegun, &entered) {
-        unbegun.failed((job.id(), run), error).await;
+    let shown = input.shown(&plan);
+    let unstarted = UnstartedRun::of(&plan, history, &shown, &place.loaded.state());
+    let begun = prepare_and_begin(context, run, plan, place, input).await;
+    if let (Some(unstarted), Err(error)) = (unstarted, &begun) {
+        unstarted.failed((context.thread_id(), run), error).await;
     }
-    entered
+    begun
 }
 
-/// Begin a run: everything that can be refused is refused before anything is stored.
-async fn begin_asked(
-    agent: &Arc<AgentSetup>,
-    job: &Job,
+async fn prepare_and_begin(
+    context: &RunContext,
     run: RunId,
     plan: Plan,
     place: StartPoint,
-    said: RunInput,
-) -> Result<Entered, RunError> {
+    mut input: RunInput,
+) -> Result<BeginResult, RunError> {
     let StartPoint { mut loaded, branch } = place;
-    let mut state = loaded.state();
-    // What a new thread begins with is written with its first node.
-    let found = loaded.found.as_ref();
-    let held = found.map_or_else(State::default, |found| found.state.clone());
-    let expects = found.and_then(|found| found.expects.clone());
-    let mut settings = loaded.settings.clone();
-    let (owner, sent) = match Ownership::of(agent, &plan, &mut settings, &state, run) {
-        Ok(mut owner) => {
-            let left = said.adopted.as_ref();
-            let sent = left.map_or(0, |left| owner.adopt(agent, &plan, left, &mut state));
-            (owner, sent)
-        }
+    let prepared = match Prepared::new(context, run, &plan, &loaded, &input).await {
+        Ok(prepared) => prepared,
         Err(error) => {
-            job.thread.put_back(loaded);
-            return Err(error);
-        }
-    };
-    let unsent = loaded
-        .found
-        .as_mut()
-        .map(|found| std::mem::take(&mut found.unsent))
-        .unwrap_or_default();
-    let shown = said.shown(&plan);
-    let asked = providers::before_run(
-        &plan,
-        (job.id(), run),
-        loaded.view.messages(),
-        &shown,
-        &mut state,
-    );
-    let provided = match asked.await {
-        Ok(provided) => provided,
-        Err(error) => {
-            job.thread.put_back(loaded);
+            context.thread.put_back(loaded);
             return Err(error);
         }
     };
     let mut tools = plan.tools.clone();
-    tools
-        .add(provided.run.tools.clone())
-        .map_err(RunError::Tools)?;
+    let added = tools.add(prepared.provided.run.tools.clone());
+    added.map_err(RunError::Tools)?;
     let base = std::mem::take(&mut loaded.view);
-    let prompt = owner.prompt(&plan, base, &provided.run.messages).await?;
+    let shown = &prepared.provided.run.messages;
+    let view = prepared.owner.prompt(&plan, base, shown).await?;
 
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
-    turn.charge(&said.spent);
-    let (again, before) = match said.adopted {
-        Some(adopted) => {
-            let messages = adopted.messages.into_iter().map(Arc::new).collect();
-            let before = match adopted.own {
-                true => Before::Adopted(messages),
-                false => Before::Unsent(messages),
-            };
-            (adopted.items, before)
-        }
-        None => {
-            let items = carried(&unsent);
-            (items, Before::Unsent(crate::thread::messages(unsent)))
-        }
-    };
-    turn.carry(again.len());
-    let mut queued = said.queued;
-    for (_, message) in &mut queued {
-        message.source = Some(Source::Caller);
-    }
-    // What waited was said before the input.
-    let (dequeue, now, later) = match said.after_results {
-        true => (Vec::new(), Vec::new(), Some((queued, said.input))),
-        false => {
-            let (dequeue, mut now): (Vec<_>, Vec<_>) = queued.into_iter().unzip();
-            now.extend(said.input);
-            (dequeue, now, None)
-        }
-    };
-    let carried_along = Carried {
-        spent: said.spent,
-        later: later
-            .as_ref()
-            .map_or_else(Vec::new, |(_, input)| input.clone()),
-    };
-    // What a failed run left has what providers had stored there.
-    let mut input = match before {
-        Before::Adopted(_) => Vec::new(),
-        Before::Unsent(_) => provided.kept.clone(),
-    };
-    let mut opening = said.opening;
-    if let Some(results) = opening.message() {
-        // Results stand next to their calls.
-        input.insert(0, results);
-    }
-    input.extend(now);
-    let order = turn.start(input);
-    let mut items = again;
-    let (mut messages, carried) = match before {
-        Before::Adopted(messages) => (messages, 0),
-        Before::Unsent(messages) => {
-            let count = messages.len();
-            (messages, count)
-        }
-    };
-    for fresh in turn.take_fresh() {
-        let (Fresh::Said(mut message) | Fresh::Results(mut message)) = fresh;
-        message.created = Some(agent.clock.now());
-        NewItem::push(&mut items, &message);
-        messages.push(Arc::new(message));
-    }
-    let mut events: Vec<RunEvent> = Vec::new();
-    if job.events.is_some() {
-        events.push(RunEvent::Started {
-            run,
-            thread: job.id().clone(),
-        });
-        let told = messages[carried..].iter();
-        events.extend(told.map(|message| RunEvent::Message((**message).clone())));
-    }
-    let stored: Vec<StoredEvent> = match job.stores {
+    turn.charge(&input.spent);
+    let kept = &prepared.provided.kept;
+    let first = FirstMessages::new(context, &mut turn, &mut loaded, &mut input, kept);
+    let events = first.events(context, run);
+    let stored: Vec<StoredEvent> = match context.stores_events {
         true => events.iter().map(encode).collect(),
         false => Vec::new(),
     };
-    let at_work = AtWork::on(&job.thread.home.store, run, job.cancel.clone());
-    let home = job.thread.home.clone();
+    let at_work = AtWork::on(&context.thread.home.store, run, context.cancel.clone());
     let begin = Begin {
         run,
-        at: anchor(job, &mut loaded, branch, &settings),
+        at: anchor(context, &mut loaded, branch, &prepared.settings),
         mode: plan.policy.persistence,
-        input: items,
-        request: carried_along.into_request(plan.request.clone()),
+        input: first.items,
+        request: first.carried_on.into_request(plan.request.clone()),
         key: plan.key.clone(),
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
-        dequeue: dequeue.clone(),
-        takes: opening.takes,
-        expects,
+        dequeue: first.dequeue.clone(),
+        takes: first.takes,
+        expects: loaded
+            .found
+            .as_ref()
+            .and_then(|found| found.expects.clone()),
     };
-    let begun = home.sure(|| home.store.begin(&home.scope, &begin)).await;
-    let started = match begun {
-        Ok(Begun::Started(started)) => started,
-        Ok(Begun::Repeated(run)) => return Ok(Entered::Repeated(run)),
+    let started = match write(context, &begin).await? {
+        Some(Begun::Started(started)) => started,
+        Some(Begun::Repeated(run)) => return Ok(BeginResult::Repeated(run)),
+        None => return Ok(BeginResult::ThreadChanged(Box::new(plan))),
+    };
+    context.thread.exists();
+    if prepared.settings != loaded.settings {
+        // A new owner of the history is stored before the first model call.
+        context.thread.write_settings(prepared.settings).await?;
+    }
+    let mut publisher = EventPublisher::new(context, 0);
+    publisher.send_stored(events);
+    let next = (0, stored.len() as u64);
+    let home = context.thread.home.clone();
+    let recorder = Recorder::new(home, started, plan.policy.persistence, next);
+    telemetry::name_run(run);
+    let node = loaded.end().map(|end| end.node);
+    let mut driver = Driver {
+        run,
+        turn,
+        log: RunLog {
+            recorder,
+            events: publisher,
+        },
+        transcript: Transcript::new(node, first.carried, 0),
+        state: ThreadState::new(prepared.state, Some(prepared.stored_state)),
+        inbox: Inbox::new(input.queue_count, first.dequeue),
+        model: ModelInput {
+            view,
+            owner: prepared.owner,
+            provided: prepared.provided,
+        },
+        tools: ToolExecution::new(tools, context),
+        details: OutcomeDetails::default(),
+        cutoff: Cutoff::new(context, plan.limits.time, input.spent.ms),
+        plan,
+        context: context.clone(),
+        _at_work: at_work,
+    };
+    if let Some(later) = first.later {
+        driver.inbox.inject_later(&mut driver.turn, later);
+    }
+    for (place, message) in first.messages.into_iter().enumerate() {
+        if place >= prepared.sent_to_service {
+            driver.model.view.push(Arc::clone(&message));
+        }
+        driver.transcript.push(message);
+    }
+    Ok(BeginResult::Begun(Box::new(driver), first.order))
+}
+
+/// The write that begins a run. `None` if the thread has changed since it was read.
+async fn write(context: &RunContext, begin: &Begin) -> throughline_store::Result<Option<Begun>> {
+    let home = &context.thread.home;
+    match home.sure(|| home.store.begin(&home.scope, begin)).await {
+        Ok(begun) => Ok(Some(begun)),
         Err(
             Error::HeadMoved { .. }
             | Error::Changed { .. }
             | Error::Busy { .. }
             | Error::Exists { .. },
         ) => {
-            job.thread.exists();
-            return Ok(Entered::Moved(Box::new(plan)));
+            context.thread.exists();
+            Ok(None)
         }
-        // What is remembered may be gone. Whoever reads it is told how.
-        Err(Error::NotFound { .. }) if begin.expects.is_some() => {
-            return Ok(Entered::Moved(Box::new(plan)));
-        }
-        Err(error) => return Err(RunError::Store(error)),
-    };
-    job.thread.exists();
-    if settings != loaded.settings {
-        // Handed over before the first call.
-        let written = job.thread.write_settings(settings).await;
-        written.map_err(RunError::Store)?;
+        // The handle remembered a thread that was deleted. Reading it again gives the right error.
+        Err(Error::NotFound { .. }) if begin.expects.is_some() => Ok(None),
+        Err(error) => Err(error),
     }
-    let node = loaded.end().map(|end| end.node);
-    let mut publisher = EventPublisher::new(job, 0);
-    publisher.say_stored(events);
-    let next_event = stored.len() as u64;
-    let recorder = Recorder::new(home, started, plan.policy.persistence, (0, next_event));
-    let mut driver = Driver::new(
-        Arc::clone(agent),
-        job.again(),
-        Parts {
-            run,
-            turn,
-            tools,
-            plan,
-            recorder,
-            publisher,
-            prompt,
-            owner,
-            provided,
+}
+
+/// What is known before the first messages of a run are made.
+struct Prepared {
+    /// The settings of the thread, with the owner of the history that the run needs.
+    settings: ThreadSettings,
+    state: State,
+    /// The state that the store has at the node.
+    stored_state: State,
+    owner: Ownership,
+    /// How many of the messages that a failed run left the service has.
+    sent_to_service: usize,
+    provided: Provided,
+}
+
+impl Prepared {
+    async fn new(
+        context: &RunContext,
+        run: RunId,
+        plan: &Plan,
+        loaded: &Loaded,
+        input: &RunInput,
+    ) -> Result<Self, RunError> {
+        let agent = &context.agent;
+        let mut state = loaded.state();
+        let mut settings = loaded.settings.clone();
+        let mut owner = Ownership::of(agent, plan, &mut settings, &state, run)?;
+        let sent_to_service = match &input.leftover {
+            Some(left) => owner.adopt(agent, plan, left, &mut state),
+            None => 0,
+        };
+        let shown = input.shown(plan);
+        let history = loaded.view.messages();
+        let at = (context.thread_id(), run);
+        let provided = providers::before_run(plan, at, history, &shown, &mut state).await?;
+        let found = loaded.found.as_ref();
+        Ok(Self {
+            settings,
             state,
-            node,
-            at_work,
-            used: Duration::from_millis(said.spent.ms),
-        },
-    );
-    driver.carried = carried;
-    driver.held = Some(held);
-    driver.taken = dequeue.into_iter().collect();
-    if let Some((queued, input)) = later {
-        driver.say_later(queued, input);
+            // The state that a new thread begins with is written with its first node.
+            stored_state: found.map_or_else(State::default, |found| found.state.clone()),
+            owner,
+            sent_to_service,
+            provided,
+        })
     }
-    for (place, message) in messages.into_iter().enumerate() {
-        if place >= sent {
-            driver.prompt.push(Arc::clone(&message));
+}
+
+/// The messages that are stored with the beginning of a run.
+struct FirstMessages {
+    order: Order,
+    items: Vec<NewItem>,
+    messages: Vec<Arc<Message>>,
+    /// How many messages at the front belong to an earlier run that never sent them.
+    carried: usize,
+    /// The queued messages among them.
+    dequeue: Vec<QueueNo>,
+    /// Calls of earlier runs that this one takes over.
+    takes: Vec<CallRef>,
+    /// Queued messages and input that follow the results of those calls.
+    later: Option<LaterMessages>,
+    /// What is stored with the request, for a worker that resumes the run.
+    carried_on: Carried,
+}
+
+impl FirstMessages {
+    /// Take the messages of the input, and have the turn number the new ones. `kept` are the messages
+    /// of context providers that become history.
+    fn new(
+        context: &RunContext,
+        turn: &mut Turn,
+        loaded: &mut Loaded,
+        input: &mut RunInput,
+        kept: &[Message],
+    ) -> Self {
+        let unsent = match &mut loaded.found {
+            Some(found) => std::mem::take(&mut found.unsent),
+            None => Vec::new(),
+        };
+        let mut new = Vec::new();
+        new.extend(input.answers.message());
+        let (mut items, mut first, carried) = match input.leftover.take() {
+            Some(left) => {
+                let first: Vec<_> = left.messages.into_iter().map(Arc::new).collect();
+                let carried = match left.is_own {
+                    true => 0,
+                    false => {
+                        new.extend_from_slice(kept);
+                        first.len()
+                    }
+                };
+                (left.items, first, carried)
+            }
+            None => {
+                new.extend_from_slice(kept);
+                let refs = unsent.iter().flat_map(Entry::item_refs);
+                let items = refs.map(NewItem::Again).collect();
+                let first = messages(unsent);
+                let carried = first.len();
+                (items, first, carried)
+            }
+        };
+        turn.skip_items(items.len());
+        let mut queued = std::mem::take(&mut input.queued);
+        for (_, message) in &mut queued {
+            message.source = Some(Source::Caller);
         }
-        driver.said.push(message);
+        let mut dequeue = Vec::new();
+        let later = match input.after_results {
+            true => Some(LaterMessages {
+                queued,
+                input: std::mem::take(&mut input.input),
+            }),
+            false => {
+                // Messages were queued before the input came.
+                for (no, message) in queued {
+                    dequeue.push(no);
+                    new.push(message);
+                }
+                new.append(&mut input.input);
+                None
+            }
+        };
+        let order = turn.start(new);
+        for message in turn.take_new() {
+            let (NewMessage::Message(mut message) | NewMessage::Results(mut message)) = message;
+            message.created = Some(context.agent.clock.now());
+            NewItem::push(&mut items, &message);
+            first.push(Arc::new(message));
+        }
+        let later_input = later.as_ref().map(|later| later.input.clone());
+        Self {
+            order,
+            items,
+            messages: first,
+            carried,
+            dequeue,
+            takes: std::mem::take(&mut input.answers.takes),
+            later,
+            carried_on: Carried {
+                spent: input.spent,
+                later: later_input.unwrap_or_default(),
+            },
+        }
     }
-    Ok(Entered::Begun(Box::new(driver), order))
+
+    /// The first events, for a reader.
+    fn events(&self, context: &RunContext, run: RunId) -> Vec<RunEvent> {
+        if context.events.is_none() {
+            return Vec::new();
+        }
+        let mut events = vec![RunEvent::Started {
+            run,
+            thread: context.thread_id().clone(),
+        }];
+        let own = self.messages[self.carried..].iter();
+        events.extend(own.map(|message| RunEvent::Message((**message).clone())));
+        events
+    }
 }
 
 fn anchor(
-    job: &Job,
+    context: &RunContext,
     loaded: &mut Loaded,
     branch: bool,
-    settings: &crate::thread::ThreadSettings,
+    settings: &ThreadSettings,
 ) -> Anchor {
-    let end = loaded.end();
-    match (loaded.seed.take(), end) {
+    match (loaded.seed.take(), loaded.end()) {
         (Some(mut seed), _) => {
             seed.thread.settings = settings.to_json();
             Anchor::New {
@@ -325,93 +386,8 @@ fn anchor(
         }
         (None, Some(end)) if branch => Anchor::Node(NodeRef::Node(end.node)),
         (None, _) => Anchor::Head {
-            thread: job.id().clone(),
+            thread: context.thread_id().clone(),
             expected: loaded.version(),
         },
-    }
-}
-
-/// What a driver is made of.
-pub(in crate::run::driver) struct Parts {
-    pub(in crate::run::driver) run: RunId,
-    pub(in crate::run::driver) turn: Turn,
-    pub(in crate::run::driver) tools: crate::tool::ToolSet,
-    pub(in crate::run::driver) plan: Plan,
-    pub(in crate::run::driver) recorder: Recorder,
-    pub(in crate::run::driver) publisher: EventPublisher,
-    pub(in crate::run::driver) prompt: PromptView,
-    pub(in crate::run::driver) owner: Ownership,
-    pub(in crate::run::driver) provided: Provided,
-    pub(in crate::run::driver) state: State,
-    pub(in crate::run::driver) node: Option<throughline_store::NodeId>,
-    pub(in crate::run::driver) at_work: AtWork,
-    /// How long the run, or those before it in its place, were worked on.
-    pub(in crate::run::driver) used: Duration,
-}
-
-impl Driver {
-    /// Say messages with the next model call: queued ones, then input of the run itself.
-    pub(in crate::run::driver) fn say_later(
-        &mut self,
-        queued: Vec<(QueueNo, Message)>,
-        input: Vec<Message>,
-    ) {
-        for (no, message) in queued {
-            if self.taken.insert(no) {
-                self.queued.push_back(Some(no));
-                self.turn.inject(message);
-            }
-        }
-        for message in input {
-            self.queued.push_back(None);
-            self.turn.inject(message);
-        }
-    }
-
-    pub(in crate::run::driver) fn new(agent: Arc<AgentSetup>, job: Job, parts: Parts) -> Self {
-        telemetry::name_run(parts.run);
-        let time = parts.plan.limits.time;
-        let mailbox = crate::thread::Mailbox::on(&job.thread);
-        Self {
-            tools: Arc::new(crate::run::driver::tools::RunTools::new(
-                parts.tools,
-                mailbox,
-            )),
-            run: parts.run,
-            turn: parts.turn,
-            plan: parts.plan,
-            recorder: parts.recorder,
-            publisher: parts.publisher,
-            prompt: parts.prompt,
-            owner: parts.owner,
-            provided: parts.provided,
-            state: parts.state,
-            held: None,
-            compaction: None,
-            lost: Vec::new(),
-            losses: Vec::new(),
-            published_state: None,
-            ends_here: false,
-            said: Vec::new(),
-            carried: 0,
-            trailing: false,
-            published: 0,
-            marked: false,
-            node: parts.node,
-            steps: Vec::new(),
-            round: RoundRecord::default(),
-            running: tokio::task::JoinSet::new(),
-            tasks: std::collections::HashMap::new(),
-            prepared: std::collections::HashMap::new(),
-            queued: std::collections::VecDeque::new(),
-            taken: std::collections::HashSet::new(),
-            looked: job.thread.left(),
-            deadline: time
-                .map(|time| tokio::time::Instant::now() + time.saturating_sub(parts.used)),
-            stop_tools: job.cancel.child_token(),
-            _at_work: parts.at_work,
-            agent,
-            job,
-        }
     }
 }

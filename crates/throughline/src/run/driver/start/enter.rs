@@ -1,77 +1,62 @@
-//! How a run begins on a thread, after what was left there is settled.
-
-use std::sync::Arc;
+//! From a command to a run that has begun: waiting for the thread, and repeated requests.
 
 use throughline_model::{Body, Message};
-use throughline_store::{CallState, Error, Idempotency, Run, RunId, RunState, ThreadId};
+use throughline_store::{Error, QueueNo, Run, RunId, RunState, ThreadId};
 
-use super::open_calls::opening;
+use super::begin::{BeginResult, RunInput, begin};
+use super::open_calls::answer_open_calls;
 use super::plan::Plan;
 use super::queue::QueuePlace;
-use crate::run::driver::finish::refused;
-use crate::run::driver::recover;
-use crate::run::driver::recover::Restoring;
-use crate::run::driver::{Driver, DriverError, Job};
+use super::settle::{Settled, settle};
+use crate::run::driver::recover::{adopt, cancel, end_of_run, resume, take_over};
+use crate::run::driver::{Driver, DriverError, RunContext};
 use crate::run::handle::{Answered, Command};
 use crate::run::input::Input;
 use crate::run::machine::{Order, Spent};
 use crate::run::options::{OnRepeat, RunOptions};
 use crate::run::outcome::{Outcome, RunError, RunFailed};
-use crate::run::setup::AgentSetup;
-use crate::thread::{Loaded, OnBusy, OnInterrupt, OnOpenCalls, live};
+use crate::thread::{Loaded, OnBusy, Persistence, live};
 use crate::trials::planted;
 
-use super::begin::{Entered, RunInput, begin};
-
 /// A run that was taken over so often is not tried again.
-pub(in crate::run::driver) const START_ATTEMPTS: u32 = 5;
+pub(crate) const MAX_ATTEMPTS: u32 = 5;
 
-pub(in crate::run::driver) async fn driven(
-    agent: Arc<AgentSetup>,
-    job: Job,
+/// Execute a command on the thread of the context.
+pub(crate) async fn execute(
+    context: RunContext,
     options: RunOptions,
     command: Command,
 ) -> Result<Outcome, RunFailed> {
     match command {
-        Command::Start(input) => started(agent, job, options, (input, Vec::new())).await,
-        Command::Reply(input, replies) => started(agent, job, options, (input, replies)).await,
-        // In boxes: every run would have room for what few of them do.
+        Command::Start(input) => start(context, options, input, Vec::new()).await,
+        Command::Reply(input, replies) => start(context, options, input, replies).await,
+        // Boxed, because every run would have room for what few runs do.
         Command::TakeOver(run, replies) => {
-            Box::pin(recover::adopt::taken_over(
-                agent,
-                job,
-                options,
-                (&run, &replies),
-            ))
-            .await
+            Box::pin(take_over::take_over(context, options, *run, &replies)).await
         }
-        Command::Resume(replies) => {
-            Box::pin(recover::resume::resumed(agent, job, options, replies)).await
-        }
-        Command::Cancel => Box::pin(recover::adopt::cancelled(agent, job, options)).await,
+        Command::Resume(replies) => Box::pin(resume::resume(context, options, &replies)).await,
+        Command::Cancel => Box::pin(cancel::cancel(context, options)).await,
     }
 }
 
-/// A run with what is said first.
-async fn started(
-    agent: Arc<AgentSetup>,
-    job: Job,
+async fn start(
+    context: RunContext,
     options: RunOptions,
-    (input, replies): (Input, Vec<Answered>),
+    input: Input,
+    replies: Vec<Answered>,
 ) -> Result<Outcome, RunFailed> {
-    let run = options.run.unwrap_or_else(|| agent.ids.run());
+    let run = options.run.unwrap_or_else(|| context.agent.ids.run());
     let chosen = options.persistence;
-    let plan = match Plan::of(&agent, options).and_then(|plan| fit(&input).map(|()| plan)) {
-        Ok(plan) => plan,
-        Err(error) => return Err(refused(run, &job, error)),
-    };
-    // In a box that is gone when the work begins: a run needs more room to begin than to go on.
-    let entered = Box::pin(fresh(agent, job, run, (plan, chosen), (input, replies)));
-    match entered.await? {
+    let plan = Plan::new(&context.agent, options);
+    let plan = plan.and_then(|plan| check_input(&input).map(|()| plan));
+    let plan = plan.map_err(|error| context.refuse(run, error))?;
+    // Boxed and dropped before the work: beginning a run needs more memory than going on with it.
+    let started = Box::pin(start_in_line(context, run, (plan, chosen), input, replies));
+    match started.await? {
         StartResult::Begun(mut driver, order) => {
             let worked = match order {
                 Ok(order) => driver.work(order).await,
-                Err(broken) => Err(broken),
+                Err(error) => Err(error),
             };
             driver.end(worked).await
         }
@@ -79,16 +64,16 @@ async fn started(
     }
 }
 
-/// How a run goes on once it has been entered.
+/// What came of starting a run.
 enum StartResult {
-    /// With work.
+    /// It has begun.
     Begun(Box<Driver>, Result<Order, DriverError>),
-    /// It is another run that answers.
+    /// The key of the request has another run, which ended with this outcome.
     Repeated(Box<Outcome>),
 }
 
-/// What nobody may say as input: answers to questions that the record keeps.
-fn fit(input: &Input) -> Result<(), RunError> {
+/// Approvals are answered with their own methods, never by a message.
+fn check_input(input: &Input) -> Result<(), RunError> {
     let contents = input.messages().iter().flat_map(|one| &one.contents);
     for content in contents {
         if let Body::ApprovalResponse(answer) = &content.body {
@@ -101,223 +86,219 @@ fn fit(input: &Input) -> Result<(), RunError> {
 }
 
 /// Where a run begins.
-pub(in crate::run::driver) struct StartPoint {
-    pub(in crate::run::driver) loaded: Loaded,
+pub(crate) struct StartPoint {
+    pub(crate) loaded: Loaded,
     /// At the end of a branch, not at the head of the thread.
-    pub(in crate::run::driver) branch: bool,
+    pub(crate) branch: bool,
 }
 
-/// A run with new input. A place in the thread's line that it took is given up if it does not begin.
-async fn fresh(
-    agent: Arc<AgentSetup>,
-    job: Job,
+/// Start a run, and give up its place in the line of the thread if it does not begin.
+async fn start_in_line(
+    context: RunContext,
     run: RunId,
-    how: (Plan, Option<crate::thread::Persistence>),
-    said: (Input, Vec<Answered>),
+    plan: (Plan, Option<Persistence>),
+    input: Input,
+    replies: Vec<Answered>,
 ) -> Result<StartResult, RunFailed> {
-    let mut line = QueuePlace::of(&agent, &job, run);
-    let way = entered(agent, job, &mut line, how, said).await;
+    let mut line = QueuePlace::new(&context, run);
+    let input = input.into_messages();
+    let started = try_until_begun(&context, &mut line, plan, input, &replies).await;
     line.leave().await;
-    way
+    started
 }
 
-async fn entered(
-    agent: Arc<AgentSetup>,
-    job: Job,
+/// Wait for the thread and begin, again and again until the thread is as it was read.
+async fn try_until_begun(
+    context: &RunContext,
     line: &mut QueuePlace,
-    (mut plan, chosen): (Plan, Option<crate::thread::Persistence>),
-    (input, replies): (Input, Vec<Answered>),
+    (mut plan, chosen): (Plan, Option<Persistence>),
+    mut input: Vec<Message>,
+    replies: &[Answered],
 ) -> Result<StartResult, RunFailed> {
     let run = line.run();
-    let mut input = input.into_messages();
+    let refuse = |error: RunError| context.refuse(run, error);
     let persistence = plan.policy.persistence;
     loop {
-        // What is left from here on is looked for.
-        let looked = job.thread.left();
-        let blocks = (&mut *line, !replies.is_empty());
-        let place = match free(&agent, &job, &plan, blocks).await {
+        // Messages that are queued after this are noticed by the run.
+        let queue_count = context.thread.left();
+        let place = match wait_until_free(context, &plan, line, !replies.is_empty()).await {
             Ok(place) => place,
-            Err(Blocked::Refused(error)) => return Err(refused(run, &job, error)),
+            Err(Blocked::Refused(error)) => return Err(refuse(error)),
             Err(Blocked::Failed(failed)) => return Err(*failed),
-            Err(Blocked::Repeated(before)) if plan.on_repeat == OnRepeat::Tell => {
-                return Err(told(run, &job, &before));
-            }
-            Err(Blocked::Repeated(run)) => {
-                let run = recover::adopt::waited(&job, *run).await?;
-                match run.state == RunState::Interrupted && run.leased {
-                    // Whoever worked on it is gone: it is settled like any other.
-                    true => continue,
-                    false => {
-                        return repeated(&agent, &job, run).await;
+            Err(Blocked::Repeated(mut earlier)) => {
+                if plan.on_repeat == OnRepeat::Wait {
+                    *earlier = end_of_run::wait_until_idle(context, *earlier).await?;
+                    if earlier.state == RunState::Interrupted && earlier.leased {
+                        // Its worker is gone. It is settled like any run that was left.
+                        continue;
                     }
                 }
+                return repeat(context, plan.on_repeat, run, *earlier).await;
             }
         };
-        // Whoever looks again may find other settings.
+        // The settings of the thread may have changed since the last attempt.
         plan.policy.persistence = persistence;
-        plan.on_thread(&place.loaded.settings, chosen);
-        plan.layered(&agent);
-        let by = agent.name.as_str();
-        let opening = opening(&job, &plan, by, &place.loaded, &mut input, &replies).await;
-        let mut opening = match opening {
-            Ok(opening) => opening,
+        plan.apply_thread_settings(&place.loaded.settings, chosen);
+        plan.add_persistence_layer(&context.agent);
+        let answers = answer_open_calls(context, &plan, &place.loaded, &mut input, replies).await;
+        let mut answers = match answers {
+            Ok(answers) => answers,
             Err(error) => {
-                job.thread.put_back(place.loaded);
-                // The run of the same key may be the one that took the calls.
-                let before = match &plan.key {
-                    Some(key) => asked_before(&job, key).await,
-                    None => Ok(None),
+                context.thread.put_back(place.loaded);
+                // An earlier run of the same key may have taken the calls.
+                let earlier = match &plan.key {
+                    Some(_) => run_by_key(context, &plan)
+                        .await
+                        .map_err(|e| refuse(e.into()))?,
+                    None => None,
                 };
-                return match before {
-                    Ok(Some(before)) if plan.on_repeat == OnRepeat::Tell => {
-                        Err(told(run, &job, &before))
-                    }
-                    Ok(Some(before)) => repeated(&agent, &job, *before).await,
-                    Ok(None) => Err(refused(run, &job, error)),
-                    Err(error) => Err(refused(run, &job, RunError::Store(error))),
+                return match earlier {
+                    Some(earlier) => repeat(context, plan.on_repeat, run, *earlier).await,
+                    None => Err(refuse(error)),
                 };
             }
         };
-        let here = std::mem::take(&mut opening.run);
-        let goes_on = place.loaded.failed.is_some() && input.is_empty();
-        let left = recover::adopt::left_open(&job, &place.loaded).await;
-        let queued = waiting(&job, &place.loaded).await;
-        let spent = match goes_on && (plan.names_no_limits || plan.keeps_spent) {
-            true => recover::adopt::spent_before(&agent, &job, &place.loaded, &plan).await,
-            false => Ok(Spent::default()),
-        };
-        let read = left.and_then(|adopted| Ok((adopted, queued?)));
-        let read = read.map_err(RunError::Store);
-        let said = match read.and_then(|(adopted, queued)| Ok((adopted, queued, spent?))) {
-            Ok((adopted, queued, spent)) => RunInput {
-                adopted,
-                queued,
-                opening,
+        let calls = std::mem::take(&mut answers.run);
+        let continues = place.loaded.failed.is_some() && input.is_empty();
+        let read = async {
+            let loaded = &place.loaded;
+            Ok::<_, RunError>(RunInput {
+                leftover: adopt::find_leftover(context, loaded).await?,
+                queue_count,
+                queued: queued_messages(context, loaded).await?,
+                spent: match continues && (plan.names_no_limits || plan.keeps_spent) {
+                    true => adopt::spent_before(context, loaded, &plan).await?,
+                    false => Spent::default(),
+                },
+                answers,
                 input: input.clone(),
-                spent,
-                after_results: !here.is_empty(),
-            },
-            Err(error) => return Err(refused(run, &job, error)),
+                after_results: !calls.is_empty(),
+            })
         };
-        let tells = plan.on_repeat == OnRepeat::Tell;
-        match begin(&agent, &job, run, plan, place, said).await {
-            Ok(Entered::Begun(mut driver, order)) => {
-                // It began with the place that it had.
-                line.has_none();
-                driver.looked = looked;
-                let order = match (here.is_empty(), goes_on) {
-                    (false, _) => Box::pin(driver.take(here)).await,
+        let run_input = read.await.map_err(refuse)?;
+        let on_repeat = plan.on_repeat;
+        match begin(context, run, plan, place, run_input).await {
+            Ok(BeginResult::Begun(mut driver, order)) => {
+                // Beginning has removed its place.
+                line.forget_place();
+                let order = match (calls.is_empty(), continues) {
+                    (false, _) => Box::pin(driver.take_calls(calls)).await,
                     (true, true) => Ok(driver.turn.adopt()),
                     (true, false) => Ok(order),
                 };
                 return Ok(StartResult::Begun(driver, order));
             }
-            Ok(Entered::Repeated(before)) if tells => {
-                return Err(told(run, &job, &before));
+            Ok(BeginResult::Repeated(earlier)) => {
+                return repeat(context, on_repeat, run, *earlier).await;
             }
-            Ok(Entered::Repeated(run)) => {
-                return repeated(&agent, &job, *run).await;
-            }
-            // Somebody was faster: look again.
-            Ok(Entered::Moved(again)) => plan = *again,
-            Err(error) => return Err(refused(run, &job, error)),
+            Ok(BeginResult::ThreadChanged(same)) => plan = *same,
+            Err(error) => return Err(refuse(error)),
         }
     }
 }
 
-/// Another run answers.
-async fn repeated(agent: &Arc<AgentSetup>, job: &Job, run: Run) -> Result<StartResult, RunFailed> {
-    // In a box, for what few runs do.
-    let outcome = Box::pin(recover::adopt::repeated(agent, job, run)).await?;
+/// Answer a request whose key has an earlier run.
+async fn repeat(
+    context: &RunContext,
+    on_repeat: OnRepeat,
+    run: RunId,
+    earlier: Run,
+) -> Result<StartResult, RunFailed> {
+    if on_repeat == OnRepeat::Tell {
+        return Err(context.refuse(run, RunError::Repeated { run: earlier.id }));
+    }
+    // Boxed, because every run would have room for what few runs do.
+    let outcome = Box::pin(end_of_run::outcome(context, earlier)).await?;
     Ok(StartResult::Repeated(Box::new(outcome)))
 }
 
-/// The caller asked to be told which run answers instead of waiting for it.
-fn told(run: RunId, job: &Job, before: &Run) -> RunFailed {
-    refused(run, job, RunError::Repeated { run: before.id })
-}
-
-pub(in crate::run::driver) async fn waiting(
-    job: &Job,
+/// The messages in the queue of the thread.
+pub(crate) async fn queued_messages(
+    context: &RunContext,
     loaded: &Loaded,
-) -> throughline_store::Result<Vec<(throughline_store::QueueNo, Message)>> {
+) -> throughline_store::Result<Vec<(QueueNo, Message)>> {
     let queued = loaded.found.as_ref().map_or(0, |found| found.queued);
     match queued {
         0 => Ok(Vec::new()),
-        _ => job.thread.queued().await,
+        _ => context.thread.queued().await,
     }
 }
 
 /// Why a run does not begin.
-pub(in crate::run::driver) enum Blocked {
+pub(super) enum Blocked {
     Refused(RunError),
-    /// A run that had to be finished first failed.
+    /// Another run had to be settled first, and failed.
     Failed(Box<RunFailed>),
-    /// The same was asked before.
+    /// The key of the request has this run.
     Repeated(Box<Run>),
+}
+
+impl From<RunError> for Blocked {
+    fn from(error: RunError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 impl From<Error> for Blocked {
     fn from(error: Error) -> Self {
-        Self::Refused(RunError::Store(error))
+        Self::Refused(error.into())
     }
 }
 
-/// Wait until the thread is free and it is the run's turn, or make it so, as the policy says.
-async fn free(
-    agent: &Arc<AgentSetup>,
-    job: &Job,
+/// Wait until the thread is free and the run is the first in line, or make it free as the policy
+/// says.
+async fn wait_until_free(
+    context: &RunContext,
     plan: &Plan,
-    (line, answers): (&mut QueuePlace, bool),
+    line: &mut QueuePlace,
+    has_replies: bool,
 ) -> Result<StartPoint, Blocked> {
     let mut is_remembered = true;
     loop {
-        let loaded = job.thread.load().await?;
+        let loaded = context.thread.load().await?;
         let (unsettled, next) = match (&loaded.found, loaded.at_node) {
             (Some(found), None) => (found.unsettled.clone(), found.next),
-            // At a node nobody is in the way: what is said there is a branch.
+            // A run at a node begins a branch and waits for no other run.
             _ => (None, None),
         };
         let before = line.before(next);
-        // The handle may have read the thread long ago. What it says of a left run is compared when
-        // that is claimed; what it says of the line is read again.
+        // The handle may have read the thread long ago. A claim compares what it says of a left run,
+        // but what it says of the line is read again.
         if before.is_some() && std::mem::take(&mut is_remembered) {
-            job.thread.put_back(loaded);
+            context.thread.put_back(loaded);
             continue;
         }
         let left = unsettled.as_ref().map(|run| run.id);
         if (left, before) != (None, None)
-            && let Some(key) = &plan.key
-            && let Some(known) = asked_before(job, key).await?
+            && let Some(known) = run_by_key(context, plan).await?
             && (known.state != RunState::Interrupted || Some(known.id) != left)
         {
-            job.thread.put_back(loaded);
+            context.thread.put_back(loaded);
             return Err(Blocked::Repeated(known));
         }
-        let (loaded, busy) = match (unsettled, before) {
+        let (loaded, blocking) = match (unsettled, before) {
             (None, None) => {
                 let branch = loaded.at_node.is_some();
                 return Ok(StartPoint { loaded, branch });
             }
-            (None, Some(first)) => (loaded, Busy::first_in_line(job, first)),
+            (None, Some(first)) => (loaded, BlockingRun::first_in_line(context, first)),
             (Some(run), before) => {
-                let refuses = answers && !planted("loop-input-with-answers");
+                let refuses = has_replies && !planted("loop-input-with-answers");
                 if refuses && run.state == RunState::Parked {
-                    job.thread.put_back(loaded);
-                    return Err(Blocked::Refused(RunError::Parked { run: run.id }));
+                    context.thread.put_back(loaded);
+                    return Err(RunError::Parked { run: run.id }.into());
                 }
-                // One of this process that no task works on was left, like that of a process that is
-                // gone.
-                let held = run.state == RunState::Running
-                    && live::is_at_work(&job.thread.home.store, run.id);
-                let settled = match held || before.is_some() {
+                // A run of this process without a task was left, like one of a dead process.
+                let is_worked_on = run.state == RunState::Running
+                    && live::is_at_work(&context.thread.home.store, run.id);
+                let settled = match is_worked_on || before.is_some() {
                     true => Settled::Busy(Box::new(loaded)),
-                    false => Box::pin(settle_left(agent, job, plan, loaded, &run, line)).await?,
+                    false => Box::pin(settle(context, plan, loaded, &run, line)).await?,
                 };
                 let Settled::Busy(loaded) = settled else {
                     continue;
                 };
-                (*loaded, Busy::with(&run))
+                (*loaded, BlockingRun::of(&run))
             }
         };
         match plan.policy.on_busy {
@@ -328,39 +309,34 @@ async fn free(
                 });
             }
             OnBusy::Reject | OnBusy::Branch => {
-                job.thread.put_back(loaded);
-                return Err(Blocked::Refused(RunError::Store(busy.error())));
+                context.thread.put_back(loaded);
+                return Err(blocking.error().into());
             }
-            OnBusy::Interrupt if busy.has_begun && busy.state == RunState::Running => {
-                let home = &job.thread.home;
-                home.store.cancel(&home.scope, busy.run).await?;
-                live::cancel(&home.store, busy.run);
+            OnBusy::Interrupt if blocking.has_begun && blocking.state == RunState::Running => {
+                let home = &context.thread.home;
+                home.store.cancel(&home.scope, blocking.run).await?;
+                live::cancel(&home.store, blocking.run);
             }
             OnBusy::Interrupt | OnBusy::Queue => {}
         }
-        job.thread.put_back(loaded);
-        // After lining up, look again: the thread may have become free before that.
-        let lines_up = !line.has_place();
-        if lines_up || before.is_some() {
-            line.keep_place().await?;
-        }
-        if !lines_up && !line.wait(job, busy.run).await {
-            return Err(Blocked::Refused(RunError::Cancelled));
+        context.thread.put_back(loaded);
+        if !line.wait_behind(blocking.run, before, context).await? {
+            return Err(RunError::Cancelled.into());
         }
     }
 }
 
-/// What a run has to wait for.
-pub(in crate::run::driver) struct Busy {
+/// A run that must end before another one can begin.
+pub(crate) struct BlockingRun {
     thread: ThreadId,
-    pub(in crate::run::driver) run: RunId,
+    pub(crate) run: RunId,
     state: RunState,
     /// If not, it is the first in line.
     has_begun: bool,
 }
 
-impl Busy {
-    pub(in crate::run::driver) fn with(run: &Run) -> Self {
+impl BlockingRun {
+    pub(crate) fn of(run: &Run) -> Self {
         Self {
             thread: run.thread.clone(),
             run: run.id,
@@ -369,16 +345,16 @@ impl Busy {
         }
     }
 
-    pub(in crate::run::driver) fn first_in_line(job: &Job, run: RunId) -> Self {
+    pub(crate) fn first_in_line(context: &RunContext, run: RunId) -> Self {
         Self {
-            thread: job.id().clone(),
+            thread: context.thread_id().clone(),
             run,
             state: RunState::Running,
             has_begun: false,
         }
     }
 
-    pub(in crate::run::driver) fn error(self) -> Error {
+    pub(crate) fn error(self) -> Error {
         let Self {
             thread, run, state, ..
         } = self;
@@ -386,117 +362,16 @@ impl Busy {
     }
 }
 
-/// The run that was begun under a key, if there is one. It is found whatever is in the way on the
-/// thread: that does not concern a request that is only repeated.
-pub(in crate::run::driver) async fn asked_before(
-    job: &Job,
-    key: &Idempotency,
-) -> Result<Option<Box<Run>>, Error> {
-    let home = &job.thread.home;
+/// The run that was begun under the key of the request. A repeated request is answered with it
+/// whatever else happens on the thread.
+async fn run_by_key(
+    context: &RunContext,
+    plan: &Plan,
+) -> throughline_store::Result<Option<Box<Run>>> {
+    let Some(key) = &plan.key else {
+        return Ok(None);
+    };
+    let home = &context.thread.home;
     let found = home.store.run_by_key(&home.scope, key).await?;
     Ok(found.map(Box::new))
-}
-
-/// What came of looking at a run that was left.
-enum Settled {
-    /// Look at the thread again.
-    Again,
-    /// Somebody works on it.
-    Busy(Box<Loaded>),
-}
-
-/// Settle a run that was left on the thread.
-async fn settle_left(
-    agent: &Arc<AgentSetup>,
-    job: &Job,
-    plan: &Plan,
-    loaded: Loaded,
-    run: &Run,
-    line: &mut QueuePlace,
-) -> Result<Settled, Blocked> {
-    let restoring = match run.state {
-        RunState::Parked => {
-            let home = &job.thread.home;
-            let journal = home.store.journal(&home.scope, run.id).await?;
-            let waits = recover::restore::waiting(&journal);
-            if waits.is_empty() {
-                by_interrupt(plan, run)?
-            } else if plan.policy.on_open_calls == OnOpenCalls::Reject {
-                job.thread.put_back(loaded);
-                return Err(Blocked::Refused(RunError::OpenCalls {
-                    run: run.id,
-                    pending: waits,
-                    approvals: journal
-                        .calls
-                        .iter()
-                        .filter(|call| call.state == CallState::Approval)
-                        .filter_map(|call| call.approval)
-                        .collect(),
-                }));
-            } else {
-                Restoring::Withdraw
-            }
-        }
-        // What came out of a backup is never gone on with unasked.
-        RunState::Held => Restoring::Close,
-        _ => by_interrupt(plan, run)?,
-    };
-    // What lines up while the run is settled stands behind the one that settles it.
-    let had_place = line.has_place();
-    line.expect_place();
-    let in_line = Some((line.run(), throughline_store::Place::Keep));
-    let claimed = recover::take_over::claim(job, run, in_line).await;
-    if let Err(Error::Busy { .. } | Error::Fenced { .. } | Error::WrongState { .. }) = &claimed
-        && !had_place
-    {
-        line.has_none();
-    }
-    let claimed = match claimed {
-        Ok(claimed) => claimed,
-        Err(Error::Busy { .. }) => return Ok(Settled::Busy(Box::new(loaded))),
-        // Somebody else settled it meanwhile.
-        Err(Error::Fenced { .. } | Error::WrongState { .. }) => {
-            job.thread.put_back(loaded);
-            return Ok(Settled::Again);
-        }
-        Err(error) => {
-            job.thread.put_back(loaded);
-            return Err(error.into());
-        }
-    };
-    let quiet = Job {
-        thread: Arc::clone(&job.thread),
-        cancel: job.cancel.child_token(),
-        starter: job.starter.clone(),
-        events: None,
-        stores: true,
-    };
-    let how = (restoring, RunOptions::default());
-    // In a box: a run may have to finish another one first.
-    let settled = Box::pin(recover::take_over::taken(
-        agent,
-        quiet,
-        loaded,
-        run,
-        claimed,
-        how,
-        &[],
-    ));
-    match settled.await {
-        Ok(_) => Ok(Settled::Again),
-        Err(failed) => Err(Blocked::Failed(Box::new(failed))),
-    }
-}
-
-fn by_interrupt(plan: &Plan, run: &Run) -> Result<Restoring, Blocked> {
-    match plan.policy.on_interrupt {
-        OnInterrupt::Resume
-            if run.attempt + 1 >= START_ATTEMPTS && !planted("loop-never-sealed") =>
-        {
-            Ok(Restoring::Seal)
-        }
-        OnInterrupt::Resume => Ok(Restoring::Resume),
-        OnInterrupt::Close => Ok(Restoring::Close),
-        OnInterrupt::Reject => Err(Blocked::Refused(RunError::Interrupted { run: run.id })),
-    }
 }

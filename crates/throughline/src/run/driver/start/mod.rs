@@ -1,13 +1,14 @@
-//! Starting a run: the order is checked, the thread is waited for and opened, and the run begins.
+//! Starting a run: the options are checked, the run waits for the thread, and begins.
 
 mod begin;
 mod enter;
 mod open_calls;
 mod plan;
 mod queue;
+mod settle;
 
-pub(in crate::run::driver) use begin::{Adopted, Entered, Parts, RunInput, begin};
-pub(in crate::run::driver) use enter::{Busy, START_ATTEMPTS, StartPoint, driven, waiting};
-pub(in crate::run::driver) use open_calls::{OpenCallAnswers, TakenCall};
-pub(in crate::run::driver) use plan::{Plan, joined};
-pub(in crate::run::driver) use queue::QueuePlace;
+pub(crate) use begin::{BeginResult, Leftover, RunInput, begin};
+pub(crate) use enter::{BlockingRun, MAX_ATTEMPTS, StartPoint, execute, queued_messages};
+pub(crate) use open_calls::{OpenCallAnswers, TakenCall};
+pub(crate) use plan::{Plan, joined};
+pub(crate) use queue::QueuePlace;

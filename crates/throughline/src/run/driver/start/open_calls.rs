@@ -1,46 +1,47 @@
-//! Beginning at a node that is marked open: what is said about its waiting calls, and what becomes
-//! of those about which nothing is said.
+//! Beginning at a node that is marked open: answers to its waiting calls, and what happens to the
+//! calls that are not answered.
 //!
 //! Results that come from outside are input like any other, and each branch may have its own. A
-//! call that waits for leave is different: one run takes it over, by compare-and-set when it begins,
-//! and runs it at most once.
+//! call that waits for an approval runs at most once: one run takes it over, by compare-and-set in the
+//! write that begins it.
 
 use throughline_model::{Body, Content, Message, Outcome, Output, Role, Source};
 use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, CallState, Decision,
-    Error, Execution, Journal, NodeId, RunState, Unanswerable,
+    Approval, ApprovalId, ApprovalState, CallRef, CallState, Decision, Error, Execution, Journal,
+    NodeId, RunState, Unanswerable,
 };
 
 use super::plan::Plan;
-use crate::run::driver::Job;
+use crate::run::driver::RunContext;
+use crate::run::driver::approvals::{find_approvals, store_decision};
 use crate::run::handle::{Answered, Reply};
-use crate::run::machine::closed;
+use crate::run::machine::Ended;
 use crate::run::outcome::RunError;
 use crate::thread::journal::Calls;
 use crate::thread::journal::OpenCall;
 use crate::thread::{Loaded, OnOpenCalls};
 
-/// A call of an earlier run that is to run here.
+/// A call of an earlier run that this run takes over and runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::run::driver) struct TakenCall {
-    pub(in crate::run::driver) at: CallRef,
-    pub(in crate::run::driver) call: OpenCall,
+pub(crate) struct TakenCall {
+    pub(crate) at: CallRef,
+    pub(crate) call: OpenCall,
 }
 
-/// What a run at an open node begins with.
+/// How a run that begins at an open node answers its calls.
 #[derive(Default)]
-pub(in crate::run::driver) struct OpenCallAnswers {
-    /// Results for calls that do not run; they stand before the input.
-    pub(in crate::run::driver) results: Vec<Content>,
-    /// Calls that are this run's from now on.
-    pub(in crate::run::driver) takes: Vec<CallRef>,
-    /// Those of them that run here.
-    pub(in crate::run::driver) run: Vec<TakenCall>,
+pub(crate) struct OpenCallAnswers {
+    /// Results of calls that do not run. They stand before the input.
+    results: Vec<Content>,
+    /// Calls that this run takes over.
+    pub(crate) takes: Vec<CallRef>,
+    /// The calls that it takes over and runs.
+    pub(crate) run: Vec<TakenCall>,
 }
 
 impl OpenCallAnswers {
     /// The results as a message.
-    pub(in crate::run::driver) fn message(&mut self) -> Option<Message> {
+    pub(crate) fn message(&mut self) -> Option<Message> {
         if self.results.is_empty() {
             return None;
         }
@@ -50,11 +51,10 @@ impl OpenCallAnswers {
     }
 }
 
-/// Look at what the node waits for, and decide.
-pub(in crate::run::driver) async fn opening(
-    job: &Job,
+/// Answer the calls that the node waits for, by replies, results in the input and stored approvals.
+pub(crate) async fn answer_open_calls(
+    context: &RunContext,
     plan: &Plan,
-    by: &str,
     loaded: &Loaded,
     input: &mut [Message],
     replies: &[Answered],
@@ -63,7 +63,7 @@ pub(in crate::run::driver) async fn opening(
         .end()
         .filter(|end| end.open && loaded.failed.is_none())
     {
-        Some(end) => waiting_at(job, end.node).await?,
+        Some(end) => journal_of_open_node(context, end.node).await?,
         None => None,
     };
     let Some(journal) = journal else {
@@ -72,39 +72,44 @@ pub(in crate::run::driver) async fn opening(
             None => Ok(OpenCallAnswers::default()),
         };
     };
-    let calls = Calls::of(&job.thread.home, &journal).await;
-    let calls = calls.map_err(RunError::Store)?;
+    let calls = Calls::of(&context.thread.home, &journal).await?;
     let waiting: Vec<&Execution> = journal.calls.iter().filter(|one| waits(one)).collect();
     let answered = answered_by_input(&calls, &waiting, input);
-    let mut look = OpenCallResolver {
-        job,
-        by,
+    let wanted: Vec<_> = journal
+        .calls
+        .iter()
+        .filter_map(|one| one.approval)
+        .collect();
+    let mut resolver = OpenCallResolver {
+        context,
         journal: &journal,
         calls: &calls,
         replies: replies.to_vec(),
         answered,
-        approvals: approvals(job, &journal).await?,
-        opening: OpenCallAnswers::default(),
-        owed: Vec::new(),
+        approvals: find_approvals(context, &journal.run.thread, &wanted).await?,
+        answers: OpenCallAnswers::default(),
+        unanswered: Vec::new(),
     };
     for call in &waiting {
-        look.decide(call).await?;
+        resolver.decide(call).await?;
     }
-    if let Some(answered) = look.replies.first() {
+    if let Some(answered) = resolver.replies.first() {
         let pending = waiting.iter().map(|one| one.call.clone()).collect();
         return Err(answered.not_pending(pending));
     }
-    look.close_owed(plan.policy.on_open_calls)
+    resolver.close_unanswered(plan.policy.on_open_calls)
 }
 
-/// The journal of the run that left a node open, if answers can come.
-async fn waiting_at(job: &Job, node: NodeId) -> Result<Option<Journal>, RunError> {
-    let home = &job.thread.home;
-    let journal = home.store.journal(&home.scope, node.run).await;
-    let journal = journal.map_err(RunError::Store)?;
+/// The journal of the run that left a node open, if its calls can be answered.
+async fn journal_of_open_node(
+    context: &RunContext,
+    node: NodeId,
+) -> Result<Option<Journal>, RunError> {
+    let home = &context.thread.home;
+    let journal = home.store.journal(&home.scope, node.run).await?;
     let ended = match journal.run.state {
         RunState::Committed | RunState::Cancelled => true,
-        // What a failed run left is adopted; one that is not over is settled.
+        // A failed run is adopted, and one that is not over is settled.
         RunState::Failed
         | RunState::Running
         | RunState::Interrupted
@@ -123,8 +128,8 @@ fn waits(call: &Execution) -> bool {
     }
 }
 
-/// The places of calls for which the input has results. Ids come from outside here and become
-/// places: of calls with equal ids the first result answers the first, and is marked as its own.
+/// The places of calls for which the input has results. Ids from outside become places here: of calls
+/// with equal ids the first result answers the first call, and is marked with its occurrence.
 fn answered_by_input(
     calls: &Calls<'_>,
     waiting: &[&Execution],
@@ -155,47 +160,18 @@ fn answered_by_input(
     answered
 }
 
-/// The approvals of the journal's calls.
-async fn approvals(job: &Job, journal: &Journal) -> Result<Vec<Approval>, RunError> {
-    let wanted = journal.calls.iter().filter_map(|call| call.approval);
-    let wanted: Vec<_> = wanted.collect();
-    let mut found = Vec::new();
-    let home = &job.thread.home;
-    let filter = ApprovalFilter {
-        thread: Some(journal.run.thread.clone()),
-        waiting: false,
-    };
-    let mut after = None;
-    while found.len() < wanted.len() {
-        let page = home.store.approvals(&home.scope, &filter, after, 100).await;
-        let page = page.map_err(RunError::Store)?;
-        found.extend(
-            page.found
-                .into_iter()
-                .filter(|one| wanted.contains(&one.id)),
-        );
-        after = match page.next {
-            Some(next) => Some(next),
-            None => break,
-        };
-    }
-    Ok(found)
-}
-
 struct OpenCallResolver<'a> {
-    job: &'a Job,
-    /// Who answers approvals here.
-    by: &'a str,
+    context: &'a RunContext,
     journal: &'a Journal,
     calls: &'a Calls<'a>,
-    /// Answers that have not found their call.
+    /// Replies whose call has not been found yet.
     replies: Vec<Answered>,
     /// Calls that the input answers.
     answered: Vec<CallRef>,
     approvals: Vec<Approval>,
-    opening: OpenCallAnswers,
-    /// Calls about which nothing was said.
-    owed: Vec<(OpenCall, CallRef, CallState)>,
+    answers: OpenCallAnswers,
+    /// Calls without an answer.
+    unanswered: Vec<(OpenCall, CallRef, CallState)>,
 }
 
 impl OpenCallResolver<'_> {
@@ -209,20 +185,16 @@ impl OpenCallResolver<'_> {
             return Err(answered.not_pending(vec![execution.call.clone()]));
         }
         match (execution.state, answered.map(|one| one.reply)) {
-            (CallState::Taken, Some(_)) => Err(taken(execution)),
-            (CallState::Taken, None) => {
-                self.owed.push((call, execution.at, CallState::Taken));
-                Ok(())
-            }
-            (CallState::Approval, reply) => self.decide_leave(execution, call, reply).await,
+            (CallState::Taken, Some(_)) => Err(taken_elsewhere(execution)),
+            (CallState::Approval, reply) => self.decide_approval(execution, call, reply).await,
             (_, Some(Reply::Result(outcome, output))) => {
-                self.result(&call, outcome, output);
+                self.add_result(&call, outcome, output);
                 Ok(())
             }
             (state, reply) => {
-                debug_assert!(reply.is_none(), "answers that do not fit are refused above");
+                debug_assert!(reply.is_none(), "replies that do not fit are refused above");
                 if !self.answered.contains(&execution.at) {
-                    self.owed.push((call, execution.at, state));
+                    self.unanswered.push((call, execution.at, state));
                 }
                 Ok(())
             }
@@ -234,15 +206,15 @@ impl OpenCallResolver<'_> {
         Some(self.replies.remove(place))
     }
 
-    fn result(&mut self, call: &OpenCall, outcome: Outcome, output: Output) {
+    fn add_result(&mut self, call: &OpenCall, outcome: Outcome, output: Output) {
         let result = call.answer(outcome, output);
-        self.opening
+        self.answers
             .results
             .push(Content::new(Body::ToolResult(result)));
     }
 
-    /// Decide about a call that waits for leave: by what is said here, or was said elsewhere.
-    async fn decide_leave(
+    /// Decide about a call that waits for an approval, by the reply or an answer in the store.
+    async fn decide_approval(
         &mut self,
         execution: &Execution,
         call: OpenCall,
@@ -253,21 +225,30 @@ impl OpenCallResolver<'_> {
             .iter()
             .find(|one| Some(one.id) == execution.approval);
         let Some(approval) = known.cloned() else {
-            self.owed.push((call, execution.at, CallState::Approval));
+            self.unanswered
+                .push((call, execution.at, CallState::Approval));
             return Ok(());
         };
         let approval = match reply {
             None => approval,
-            Some(Reply::Approve) => self.word(&call, approval, Decision::Approved, None).await?,
-            Some(Reply::Reject(why)) => self.word(&call, approval, Decision::Denied, why).await?,
+            Some(Reply::Approve) => {
+                let decision = Decision::Approved;
+                self.record_decision(&call, approval, decision, None)
+                    .await?
+            }
+            Some(Reply::Reject(reason)) => {
+                let decision = Decision::Denied;
+                self.record_decision(&call, approval, decision, reason)
+                    .await?
+            }
             Some(Reply::Expire) => return self.refuse(execution, &call, Outcome::Expired, None),
-            // Refused above: a call that waits for an approval takes no result.
+            // Refused by `decide`: a call that waits for an approval takes no result.
             Some(Reply::Result(..)) => approval,
         };
         match approval.state {
             ApprovalState::Approved | ApprovalState::Used => {
-                self.opening.takes.push(execution.at);
-                self.opening.run.push(TakenCall {
+                self.answers.takes.push(execution.at);
+                self.answers.run.push(TakenCall {
                     at: execution.at,
                     call,
                 });
@@ -278,13 +259,14 @@ impl OpenCallResolver<'_> {
             }
             ApprovalState::Expired => self.refuse(execution, &call, Outcome::Expired, None),
             ApprovalState::Waiting | ApprovalState::Withdrawn => {
-                self.owed.push((call, execution.at, CallState::Approval));
+                self.unanswered
+                    .push((call, execution.at, CallState::Approval));
                 Ok(())
             }
         }
     }
 
-    /// A call that may not run is this run's too, so that nobody runs it elsewhere.
+    /// Take over a call that must not run, so that no other run runs it, and give it a result.
     fn refuse(
         &mut self,
         execution: &Execution,
@@ -292,17 +274,17 @@ impl OpenCallResolver<'_> {
         outcome: Outcome,
         reason: Option<String>,
     ) -> Result<(), RunError> {
-        self.opening.takes.push(execution.at);
+        self.answers.takes.push(execution.at);
         let output = match reason {
             Some(reason) => Output::Text(reason),
-            None => closed(outcome).output,
+            None => Ended::closed(outcome).output,
         };
-        self.result(call, outcome, output);
+        self.add_result(call, outcome, output);
         Ok(())
     }
 
-    /// Record an answer before it counts. What was said first stands.
-    async fn word(
+    /// Store the decision on an approval before it takes effect. The first decision stands.
+    async fn record_decision(
         &self,
         call: &OpenCall,
         approval: Approval,
@@ -316,15 +298,7 @@ impl OpenCallResolver<'_> {
         if same.contains(&approval.state) {
             return Ok(approval);
         }
-        let home = &self.job.thread.home;
-        let answer = Answer {
-            approval: approval.id,
-            shown: approval.shown,
-            decision,
-            by: self.by.to_owned(),
-            reason: reason.filter(|reason| !reason.trim().is_empty()),
-        };
-        let stored = home.sure(|| home.store.answer(&home.scope, &answer)).await;
+        let stored = store_decision(self.context, &approval, decision, reason).await;
         stored.map_err(|error| match error {
             Error::NotAnswerable {
                 why: Unanswerable::Answered,
@@ -336,43 +310,43 @@ impl OpenCallResolver<'_> {
         })
     }
 
-    /// The approvals about which nothing was said.
-    fn owed_approvals(&self) -> Vec<ApprovalId> {
-        let owes = |at: CallRef| self.owed.iter().any(|(_, owed, _)| *owed == at);
-        let calls = self.journal.calls.iter().filter(|call| owes(call.at));
+    /// The approvals without an answer.
+    fn unanswered_approvals(&self) -> Vec<ApprovalId> {
+        let is_open = |at: CallRef| self.unanswered.iter().any(|(_, open, _)| *open == at);
+        let calls = self.journal.calls.iter().filter(|call| is_open(call.at));
         calls.filter_map(|call| call.approval).collect()
     }
 
-    /// Calls about which nothing was said: a reason to refuse, or closed here.
-    fn close_owed(mut self, on_open_calls: OnOpenCalls) -> Result<OpenCallAnswers, RunError> {
-        if on_open_calls == OnOpenCalls::Reject && !self.owed.is_empty() {
+    /// Refuse the run because of calls without an answer, or close them, as the policy says.
+    fn close_unanswered(mut self, on_open_calls: OnOpenCalls) -> Result<OpenCallAnswers, RunError> {
+        if on_open_calls == OnOpenCalls::Reject && !self.unanswered.is_empty() {
             return Err(RunError::OpenCalls {
                 run: self.journal.run.id,
-                approvals: self.owed_approvals(),
+                approvals: self.unanswered_approvals(),
                 pending: self
-                    .owed
+                    .unanswered
                     .iter()
                     .map(|(call, ..)| call.call.call.value().to_owned())
                     .collect(),
             });
         }
-        for (call, at, state) in std::mem::take(&mut self.owed) {
+        for (call, at, state) in std::mem::take(&mut self.unanswered) {
             let outcome = match state {
                 CallState::Intent => Outcome::Unknown,
                 _ => Outcome::Cancelled,
             };
             if state == CallState::Approval {
-                self.opening.takes.push(at);
+                self.answers.takes.push(at);
             }
-            let ended = closed(outcome);
-            self.result(&call, ended.outcome, ended.output);
+            let ended = Ended::closed(outcome);
+            self.add_result(&call, ended.outcome, ended.output);
         }
-        Ok(self.opening)
+        Ok(self.answers)
     }
 }
 
-/// Another run has it.
-fn taken(execution: &Execution) -> RunError {
+/// Another run has taken the call over.
+fn taken_elsewhere(execution: &Execution) -> RunError {
     match execution.taken_by {
         Some(by) => RunError::Store(Error::Taken {
             run: execution.at.run,

@@ -1,4 +1,4 @@
-//! What holds for all model calls of a run, and what of it is kept with the run.
+//! The settings of a run, and the part of them that is stored with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{
     AnswerShape, Effort, Family, Form, Path, Settings, ToolChoice, ToolDef, Vendor, Verbosity, Wire,
 };
-use throughline_store::Idempotency;
+use throughline_store::{Idempotency, Journal};
 
 use crate::client::{ChatClient, Layer, PersistEachCall};
 use crate::prompt::Compaction;
@@ -22,45 +22,42 @@ use crate::run::setup::check_providers;
 use crate::thread::{HistoryPolicy, Persistence, ThreadSettings};
 use crate::tool::ToolSet;
 
-/// What holds for all model calls of a run.
-pub(in crate::run::driver) struct Plan {
-    pub(in crate::run::driver) client: Arc<dyn ChatClient>,
-    pub(in crate::run::driver) instructions: Option<String>,
-    pub(in crate::run::driver) settings: Settings,
-    pub(in crate::run::driver) model: Option<String>,
-    pub(in crate::run::driver) choice: ToolChoice,
-    pub(in crate::run::driver) limits: Limits,
-    /// Whether the limits are not named by the order itself.
-    pub(in crate::run::driver) names_no_limits: bool,
-    /// Whether what a failed run has used counts all the same.
-    pub(in crate::run::driver) keeps_spent: bool,
-    pub(in crate::run::driver) calling: Calling,
-    pub(in crate::run::driver) tools: ToolSet,
+/// The settings of a run: those of its options, then of the thread, then of the agent.
+pub(crate) struct Plan {
+    pub(crate) client: Arc<dyn ChatClient>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) settings: Settings,
+    pub(crate) model: Option<String>,
+    pub(crate) choice: ToolChoice,
+    pub(crate) limits: Limits,
+    /// Whether the options name no limits.
+    pub(crate) names_no_limits: bool,
+    /// Whether what a failed run has used counts although the options name limits.
+    pub(crate) keeps_spent: bool,
+    pub(crate) calling: Calling,
+    pub(crate) tools: ToolSet,
     /// Tools that the service runs.
-    pub(in crate::run::driver) hosted: Vec<ToolDef>,
-    pub(in crate::run::driver) providers: Vec<Arc<dyn ContextProvider>>,
-    pub(in crate::run::driver) policy: HistoryPolicy,
-    pub(in crate::run::driver) compaction: Compaction,
-    /// What somebody wants the models of the thread to be shown.
-    pub(in crate::run::driver) wishes: ViewSettings,
-    /// The id that the caller says the service has.
-    pub(in crate::run::driver) service_id: Option<String>,
+    pub(crate) hosted: Vec<ToolDef>,
+    pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
+    pub(crate) policy: HistoryPolicy,
+    pub(crate) compaction: Compaction,
+    /// Pins and undone compactions of the thread.
+    pub(crate) view_settings: ViewSettings,
+    /// The id that the service must have for the conversation.
+    pub(crate) service_id: Option<String>,
     /// The key under which the store begins the run at most once.
-    pub(in crate::run::driver) key: Option<Idempotency>,
-    pub(in crate::run::driver) on_repeat: OnRepeat,
-    /// Whether it was said that a service keeps what is ours to keep: once is enough.
-    pub(in crate::run::driver) warned: bool,
-    /// The record of it, for whoever goes on with the run; none if it is all the agent's.
-    pub(in crate::run::driver) request: Option<RawJson>,
+    pub(crate) key: Option<Idempotency>,
+    pub(crate) on_repeat: OnRepeat,
+    /// Whether it was logged that the service keeps a history that another owner keeps.
+    pub(crate) warned: bool,
+    /// What is stored with the run for a worker that resumes it; none if all of it is the agent's.
+    pub(crate) request: Option<RawJson>,
 }
 
 impl Plan {
-    /// What the agent and the options say together.
-    pub(in crate::run::driver) fn of(
-        agent: &AgentSetup,
-        options: RunOptions,
-    ) -> Result<Self, RunError> {
-        let request = kept(&options);
+    /// The plan of a new run.
+    pub(crate) fn new(agent: &AgentSetup, options: RunOptions) -> Result<Self, RunError> {
+        let request = write(&options);
         let names_no_limits = options.limits.is_none();
         let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
         limits.check().map_err(RunError::Limits)?;
@@ -76,7 +73,7 @@ impl Plan {
             let name = &provider.spec().name;
             let known = providers.iter().position(|one| one.spec().name == *name);
             match known {
-                // It stands in for the agent's, and has its state.
+                // It replaces the agent's, and has its state.
                 Some(place) => providers[place] = provider,
                 None => providers.push(provider),
             }
@@ -109,7 +106,7 @@ impl Plan {
             compaction: options
                 .compaction
                 .unwrap_or_else(|| agent.compaction.clone()),
-            wishes: ViewSettings::default(),
+            view_settings: ViewSettings::default(),
             service_id: options.service_id,
             key: options.key,
             on_repeat: options.on_repeat,
@@ -118,63 +115,60 @@ impl Plan {
         })
     }
 
-    /// What the thread says goes before what the agent says, and behind what the run says.
-    pub(in crate::run::driver) fn on_thread(
+    /// Take the settings of the thread. `chosen` is the persistence of the options, which goes before
+    /// that of the thread.
+    pub(crate) fn apply_thread_settings(
         &mut self,
         settings: &ThreadSettings,
         chosen: Option<Persistence>,
     ) {
-        self.wishes = settings.wishes.clone();
+        self.view_settings = settings.wishes.clone();
         if let Some(persistence) = chosen.or(settings.persistence) {
             self.policy.persistence = persistence;
         }
     }
 
-    /// Put the layer around the client that has each call published, unless it has one or is to be
-    /// used as it is.
-    pub(in crate::run::driver) fn layered(&mut self, agent: &AgentSetup) {
+    /// Add the layer that has each model call published, if the persistence asks for that, unless the
+    /// client has one or is used without layers of this library.
+    pub(crate) fn add_persistence_layer(&mut self, agent: &AgentSetup) {
         let wanted = self.policy.persistence == Persistence::PerCall;
         if wanted && !agent.as_is && !self.client.abilities().persists_each_call {
             self.client = PersistEachCall.around(Arc::clone(&self.client));
         }
     }
 
-    /// Whether nothing of the run is published, because the caller's own stack was to do it and
-    /// does not.
-    pub(in crate::run::driver) fn is_unpublished(&self, agent: &AgentSetup) -> bool {
+    /// Whether nothing of the run is published, because the application's own layers were to do that
+    /// and none of them does.
+    pub(crate) fn is_unpublished(&self, agent: &AgentSetup) -> bool {
         self.policy.persistence == Persistence::PerCall
             && agent.as_is
             && !self.client.abilities().persists_each_call
     }
 
-    /// The plan of a run that is gone on with: what it began with, and the agent's for the rest.
-    pub(in crate::run::driver) fn resumed(
+    /// The plan of a run that is resumed: the options that are stored with it, and the agent's settings
+    /// for the rest.
+    pub(crate) fn resumed(
         agent: &AgentSetup,
         mut options: RunOptions,
-        request: Option<&RawJson>,
-        mode: Persistence,
+        journal: &Journal,
+        settings: &ThreadSettings,
     ) -> Result<Self, RunError> {
         let names_no_limits = options.limits.is_none();
-        if let Some(request) = request {
-            let known = read(request, options.clone());
-            options = known.map_err(|error| RunError::Journal {
-                why: error.to_string(),
-            })?;
+        if let Some(request) = &journal.request {
+            options = read(request, options).map_err(|error| RunError::journal(&error))?;
         }
-        options.persistence = Some(mode);
-        Ok(Self {
-            names_no_limits,
-            // It began under the key of its own request.
-            key: None,
-            ..Self::of(agent, options)?
-        })
+        let mut plan = Self::new(agent, options)?;
+        plan.names_no_limits = names_no_limits;
+        // The run has begun under the key of its request.
+        plan.key = None;
+        plan.apply_thread_settings(settings, Some(journal.run.mode));
+        plan.add_persistence_layer(agent);
+        Ok(plan)
     }
 }
 
-/// Texts with an empty line between them.
-pub(in crate::run::driver) fn joined<'t>(
-    texts: impl IntoIterator<Item = Option<&'t str>>,
-) -> Option<String> {
+/// Texts with an empty line between them; none if there are none.
+pub(crate) fn joined<'t>(texts: impl IntoIterator<Item = Option<&'t str>>) -> Option<String> {
     let texts: Vec<&str> = texts.into_iter().flatten().collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
@@ -198,8 +192,8 @@ fn effort(effort: Effort) -> &'static str {
     }
 }
 
-/// What of the options is kept with a run. Tools and providers are code, and stay the agent's.
-fn kept(options: &RunOptions) -> Option<RawJson> {
+/// The options as they are stored with a run. Tools and providers are code, and come from the agent.
+fn write(options: &RunOptions) -> Option<RawJson> {
     let RunOptions {
         tools: _,
         providers: _,
@@ -386,7 +380,7 @@ fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, Stored
         });
     }
     if fields.get("host").is_some() {
-        // Whoever goes on with it made the options from that.
+        // The host has made the options from what it stored.
         return Ok(options);
     }
     options.choice = match (fields.str("choice")?.as_deref(), fields.str("choice_of")?) {
@@ -402,7 +396,7 @@ fn read(request: &RawJson, mut options: RunOptions) -> Result<RunOptions, Stored
         Some(_) => Some(Calling::Concurrent),
         None => options.calling,
     };
-    // Limits that the order to go on names hold from then on.
+    // Limits of the options that resume a run replace those that it began with.
     if let Some(value) = fields.get("limits").filter(|_| options.limits.is_none()) {
         options.limits = Some(read_limits(value, &root.key("limits"))?);
     }

@@ -1,29 +1,28 @@
-//! The place of a run in the line of its thread.
+//! The place of a run in the line of a busy thread.
 //!
 //! The store keeps the line, so that its order holds for every process. A run takes a place when it
-//! has to wait, and begins when it is the first whose process lives. A run that goes away gives up
-//! its place; if that cannot be stored now, a task of the agent tries again until it is.
+//! has to wait, and begins when it is the first whose process is alive. A run that is dropped while it
+//! waits gives up its place; if the store does not take that, a task of the agent retries until it
+//! does.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_store::{Error, ErrorKind, Result, RunId, ThreadId};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use crate::run::driver::Job;
-use crate::run::setup::AgentSetup;
+use crate::run::driver::RunContext;
 use crate::thread::{ScopedStore, live};
 use crate::trials::planted;
 
-/// How often a waiter looks whether another process has made way.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often a waiting run looks whether another process has finished its run.
+const POLL: Duration = Duration::from_millis(50);
 
-/// How long to wait before a place is given up again that could not be given up.
-const LEAVE_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before giving up a place is tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A run and its place in the line of a thread, if it has one.
-pub(in crate::run::driver) struct QueuePlace {
+pub(crate) struct QueuePlace {
     home: ScopedStore,
     thread: ThreadId,
     run: RunId,
@@ -31,42 +30,42 @@ pub(in crate::run::driver) struct QueuePlace {
     place: Option<Ticket>,
 }
 
-/// A place that may be stored.
+/// A place that the store may have.
 struct Ticket {
     _waits: live::QueuedRun,
-    /// Where it can be given up.
+    /// The runtime for the task that gives up the place when the run is dropped.
     runtime: Handle,
 }
 
 impl QueuePlace {
     /// No place yet, for a run that has not begun.
-    pub(in crate::run::driver) fn of(agent: &Arc<AgentSetup>, job: &Job, run: RunId) -> Self {
+    pub(crate) fn new(context: &RunContext, run: RunId) -> Self {
         Self {
-            home: job.thread.home.clone(),
-            thread: job.id().clone(),
+            home: context.thread.home.clone(),
+            thread: context.thread_id().clone(),
             run,
-            tasks: agent.tasks.clone(),
+            tasks: context.agent.tasks.clone(),
             place: None,
         }
     }
 
-    /// The run that waits, or may have to.
-    pub(in crate::run::driver) fn run(&self) -> RunId {
+    /// The run that the place is for.
+    pub(crate) fn run(&self) -> RunId {
         self.run
     }
 
-    /// The run whose turn it is, if it is not this one's; `next` is the first in line.
-    pub(in crate::run::driver) fn before(&self, next: Option<RunId>) -> Option<RunId> {
+    /// The run that begins before this one, if `next`, the first in line, is another run.
+    pub(crate) fn before(&self, next: Option<RunId>) -> Option<RunId> {
         next.filter(|next| *next != self.run)
     }
 
-    pub(in crate::run::driver) fn has_place(&self) -> bool {
+    pub(crate) fn has_place(&self) -> bool {
         self.place.is_some()
     }
 
-    /// A write that takes a place is about to be sent. From here on it is given up when the run goes
-    /// away, whether or not the answer came.
-    pub(in crate::run::driver) fn expect_place(&mut self) {
+    /// A write that takes a place is about to be sent. From here on the place is given up when the run
+    /// is dropped, whether or not the answer of the store came.
+    pub(crate) fn expect_place(&mut self) {
         if self.place.is_none() {
             self.place = Some(Ticket {
                 _waits: live::QueuedRun::on(&self.home.store, self.run),
@@ -75,14 +74,14 @@ impl QueuePlace {
         }
     }
 
-    /// The store has no place of this run: it began, or never took one.
-    pub(in crate::run::driver) fn has_none(&mut self) {
+    /// The store has no place of this run: the run began, or took none.
+    pub(crate) fn forget_place(&mut self) {
         self.place = None;
     }
 
-    /// Take the last place, or make sure that the one it has is still there: the store lets others
-    /// pass a process whose lease has lapsed.
-    pub(in crate::run::driver) async fn keep_place(&mut self) -> Result<()> {
+    /// Take a place at the end of the line, unless the run has one. The store removes the places of a
+    /// process whose lease has lapsed, so the run may have to take one again.
+    async fn keep_place(&mut self) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home.clone();
         if self.has_place() {
             let line = store.line(scope, &self.thread).await?;
@@ -96,9 +95,24 @@ impl QueuePlace {
         taken.await.map(drop)
     }
 
-    /// Wait until what is in the way may have gone. `false` if the run was cancelled meanwhile.
-    pub(in crate::run::driver) async fn wait(&self, job: &Job, in_the_way: RunId) -> bool {
-        let over = live::over(&self.home.store, in_the_way);
+    /// Take a place in line, or keep it behind the run `before` this one, and wait until the blocking
+    /// run may be over. `false` if this run was cancelled meanwhile.
+    pub(crate) async fn wait_behind(
+        &mut self,
+        blocking: RunId,
+        before: Option<RunId>,
+        context: &RunContext,
+    ) -> Result<bool> {
+        let is_new = !self.has_place();
+        if is_new || before.is_some() {
+            self.keep_place().await?;
+        }
+        // After taking a place, look again: the thread may have become free before that.
+        Ok(is_new || self.wait_for(blocking, context).await)
+    }
+
+    async fn wait_for(&self, other: RunId, context: &RunContext) -> bool {
+        let over = live::over(&self.home.store, other);
         let gone = async {
             match over {
                 Some(over) => over.cancelled().await,
@@ -107,23 +121,23 @@ impl QueuePlace {
         };
         tokio::select! {
             biased;
-            () = job.cancel.cancelled() => false,
+            () = context.cancel.cancelled() => false,
             () = gone => true,
-            () = tokio::time::sleep(LOOK_AGAIN) => true,
+            () = tokio::time::sleep(POLL) => true,
         }
     }
 
     /// Give up the place, if there is one.
-    pub(in crate::run::driver) async fn leave(&mut self) {
+    pub(crate) async fn leave(&mut self) {
         let Some(place) = &self.place else {
             return;
         };
         let runtime = place.runtime.clone();
         let leaving = self.leaving();
-        // Dropping this future in the middle leaves the place to `drop`.
+        // If this future is dropped here, `drop` gives up the place.
         let left = leaving.once().await;
         self.place = None;
-        if left.is_err_and(|error| is_open(&error)) {
+        if left.is_err_and(|error| may_succeed_later(&error)) {
             self.tasks.spawn_on(leaving.until_done(), &runtime);
         }
     }
@@ -146,7 +160,7 @@ impl Drop for QueuePlace {
     }
 }
 
-/// What it takes to give up a place.
+/// Gives up a place.
 struct LeaveQueue {
     home: ScopedStore,
     thread: ThreadId,
@@ -163,16 +177,20 @@ impl LeaveQueue {
         leave.await
     }
 
-    /// Others wait behind the place for as long as this process lives.
+    /// Other runs wait behind the place as long as this process lives, so this never gives up.
     async fn until_done(self) {
-        while self.once().await.is_err_and(|error| is_open(&error)) {
-            tokio::time::sleep(LEAVE_AGAIN).await;
+        while self
+            .once()
+            .await
+            .is_err_and(|error| may_succeed_later(&error))
+        {
+            tokio::time::sleep(RETRY).await;
         }
     }
 }
 
-/// Whether sending again can help.
-fn is_open(error: &Error) -> bool {
+/// Whether the same write may succeed later.
+fn may_succeed_later(error: &Error) -> bool {
     match error {
         Error::Closed => false,
         Error::Locked | Error::Full => true,

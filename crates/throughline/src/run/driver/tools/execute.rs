@@ -1,25 +1,89 @@
 //! Running the calls of a round.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_model::{Outcome, Output, ToolCall};
-use throughline_store::{CallRef, CallResult, Effect, call_key};
-use tokio::task::{Id, JoinError};
+use throughline_store::{CallRef, Effect, call_key};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 
-use super::judge::Prepared;
-use crate::run::driver::model::until;
-use crate::run::driver::{Driver, DriverError};
+use super::judge::PreparedCall;
+use super::record::Round;
+use super::run_tools::RunTools;
+use crate::run::driver::cutoff::until;
+use crate::run::driver::{Driver, DriverError, RunContext};
 use crate::run::event::RunEvent;
 use crate::run::machine::{Ended, Order};
 use crate::run::outcome::Step;
 use crate::run::setup::Details;
 use crate::telemetry::ToolEnd;
-use crate::thread::StopReason;
-use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput};
+use crate::thread::{Mailbox, StopReason};
+use crate::tool::{CallContext, ToolError, ToolFault, ToolOutput, ToolSet};
 use crate::trials::planted;
 
-/// What a task that ran a tool says.
-pub(in crate::run::driver) enum Finished {
+/// The tools of a run, and the calls of the current round.
+pub(crate) struct ToolExecution {
+    /// The tools, which the calls may change.
+    pub(crate) available: Arc<RunTools>,
+    /// What the journal has of the current round.
+    pub(crate) round: Round,
+    /// Calls that may be dispatched, by position.
+    pub(crate) ready: HashMap<u32, PreparedCall>,
+    /// The calls that run.
+    tasks: JoinSet<Finished>,
+    /// The position of the call that a task runs.
+    positions: HashMap<Id, u32>,
+    /// Cancelled when the calls that run are to stop.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl ToolExecution {
+    pub(crate) fn new(tools: ToolSet, context: &RunContext) -> Self {
+        let mailbox = Mailbox::on(&context.thread);
+        Self {
+            available: Arc::new(RunTools::new(tools, mailbox)),
+            round: Round::default(),
+            ready: HashMap::new(),
+            tasks: JoinSet::new(),
+            positions: HashMap::new(),
+            cancel: context.cancel.child_token(),
+        }
+    }
+
+    /// The tools as they are now.
+    pub(crate) fn set(&self) -> ToolSet {
+        self.available.set()
+    }
+
+    /// Stop all calls that run.
+    pub(crate) fn abort(&mut self) {
+        self.cancel.cancel();
+        self.tasks.abort_all();
+    }
+
+    /// Note an intent for the calls that need one before they are dispatched. Returns those without.
+    fn note_intents(&mut self, positions: &[u32]) -> Vec<u32> {
+        let mut missing = Vec::new();
+        for position in positions {
+            let Some(PreparedCall { tool, .. }) = self.ready.get(position) else {
+                continue;
+            };
+            // An approval is used up by the dispatch, also of a tool that needs no intent.
+            let was_approved = self.round.approvals.contains_key(position);
+            let needs = was_approved || tool.spec().effect != Effect::ReadOnly;
+            let needs = needs && !(was_approved && planted("loop-approval-kept"));
+            if needs && self.round.intended.insert(*position) {
+                missing.push(*position);
+            }
+        }
+        missing
+    }
+}
+
+/// How a task that ran a tool ended.
+enum Finished {
     Returned(Result<ToolOutput, ToolError>, Effect),
     TimedOut(Duration, Effect),
 }
@@ -39,14 +103,14 @@ impl Finished {
         }
     }
 
-    /// What is told to whoever watches.
-    fn told(&self, tell: &mut dyn FnMut(ToolEnd<'_>)) {
+    /// Report the end of the call to telemetry.
+    fn report(&self, report: &mut dyn FnMut(ToolEnd<'_>)) {
         let (error, output) = match self {
             Self::Returned(Ok(output), _) => (None, Some(&output.output)),
             Self::Returned(Err(error), _) => (Some(error.fault().as_str()), None),
             Self::TimedOut(..) => (Some("timeout"), None),
         };
-        tell(ToolEnd {
+        report(ToolEnd {
             outcome: self.outcome(),
             error,
             output,
@@ -59,29 +123,15 @@ impl Finished {
 }
 
 impl Driver {
-    /// Start calls, after it is recorded that they may have their effect from now on.
-    pub(in crate::run::driver) async fn dispatch(
-        &mut self,
-        positions: &[u32],
-    ) -> Result<(), DriverError> {
-        let mut missing = Vec::new();
-        for position in positions {
-            let asked = self.round.approvals.contains_key(position);
-            let Some(Prepared { tool, .. }) = self.prepared.get(position) else {
-                continue;
-            };
-            // An answer is used up even where an intent is not needed.
-            let needs = asked || tool.spec().effect != Effect::ReadOnly;
-            let needs = needs && !(asked && planted("loop-approval-kept"));
-            if needs && self.round.intended.insert(*position) {
-                missing.push(*position);
-            }
-        }
+    /// Start calls, after the journal says that they may have their effect.
+    pub(crate) async fn dispatch(&mut self, positions: &[u32]) -> Result<(), DriverError> {
+        let missing = self.tools.note_intents(positions);
         if !missing.is_empty() && !planted("loop-no-intent") {
-            self.recorder.intend(self.round.step, &missing).await?;
+            let step = self.tools.round.step;
+            self.log.recorder.intend(step, &missing).await?;
         }
-        if self.agent.recalls {
-            self.tools.show(self.prompt.record());
+        if self.context.agent.recalls {
+            self.tools.available.show(self.model.view.record());
         }
         for position in positions {
             self.start(*position);
@@ -90,22 +140,23 @@ impl Driver {
     }
 
     fn start(&mut self, position: u32) {
-        let (Some(call), Some(Prepared { tool, arguments })) =
-            (self.turn.call(position), self.prepared.remove(&position))
+        let ready = self.tools.ready.remove(&position);
+        let (Some(call), Some(PreparedCall { tool, arguments })) =
+            (self.turn.call(position), ready)
         else {
             return;
         };
-        let step = self.round.step;
-        let context = self.context(call, position);
-        let told = RunEvent::Dispatched {
+        let step = self.tools.round.step;
+        let context = self.call_context(call, position);
+        let dispatched = RunEvent::Dispatched {
             step,
             position,
             call: call.call.clone(),
             tool: call.name.clone(),
         };
         let effect = tool.spec().effect;
-        let watch = &self.agent.telemetry;
-        let watch = watch.tool(self.run, call, arguments.get(), effect);
+        let telemetry = &self.context.agent.telemetry;
+        let watch = telemetry.tool(self.run, call, arguments.get(), effect);
         let time = tool.spec().timeout.or(self.plan.limits.tool_time);
         let work = async move {
             crate::trials::pass("tool.mid");
@@ -122,73 +173,77 @@ impl Driver {
                 }
             }
         };
-        let task = self.running.spawn(watch.over(work, Finished::told));
-        self.tasks.insert(task.id(), position);
-        self.publisher.say(&mut self.recorder, || told);
+        let task = self.tools.tasks.spawn(watch.over(work, Finished::report));
+        self.tools.positions.insert(task.id(), position);
+        self.log.publish(|| dispatched);
     }
 
-    /// What a tool knows of a call.
-    pub(in crate::run::driver) fn context(&self, call: &ToolCall, position: u32) -> CallContext {
-        let step = self.round.step;
-        let tenant = self.recorder.home().scope.tenant();
-        // One that was taken over keeps the key of where it was called.
-        let of = self.round.taken.get(position as usize).copied();
-        let of = of.unwrap_or(CallRef {
+    /// The context of a call for its tool.
+    pub(crate) fn call_context(&self, call: &ToolCall, position: u32) -> CallContext {
+        let step = self.tools.round.step;
+        let tenant = self.log.recorder.home().scope.tenant();
+        // A call that was taken over keeps the key of its first place.
+        let taken = self.tools.round.taken.get(position as usize).copied();
+        let first = taken.unwrap_or(CallRef {
             run: self.run,
             step,
             position,
         });
         CallContext {
-            thread: self.job.thread.id.clone(),
+            thread: self.context.thread_id().clone(),
             run: self.run,
             step,
             round: self.turn.round(),
             position,
             call: call.call.clone(),
-            idempotency_key: call_key(tenant, of.run, of.step, of.position, call.call.value()),
-            cancel: self.stop_tools.child_token(),
-            dependencies: self.agent.dependencies.clone(),
-            handle: self.tools.clone(),
+            idempotency_key: call_key(
+                tenant,
+                first.run,
+                first.step,
+                first.position,
+                call.call.value(),
+            ),
+            cancel: self.tools.cancel.child_token(),
+            dependencies: self.context.agent.dependencies.clone(),
+            handle: self.tools.available.clone(),
         }
     }
 
     /// Wait for calls to end, unless the run is cut off first.
-    pub(in crate::run::driver) async fn wait(&mut self) -> Result<Order, DriverError> {
+    pub(crate) async fn wait(&mut self) -> Result<Order, DriverError> {
         let first = loop {
             let next = tokio::select! {
                 biased;
-                () = self.job.cancel.cancelled() => return Ok(self.turn.cut(StopReason::Cancelled, None)),
-                () = until(self.deadline) => return Ok(self.turn.cut(StopReason::Budget, None)),
-                ended = self.running.join_next_with_id() => Some(ended),
-                () = until(self.publisher.due()) => None,
+                stop = self.cutoff.reached() => return Ok(self.turn.cut(stop, None)),
+                ended = self.tools.tasks.join_next_with_id() => Some(ended),
+                () = until(self.log.events.due()) => None,
             };
             match next {
                 Some(ended) => break ended,
-                None => self.pump().await?,
+                None => self.log.flush().await?,
             }
         };
         let mut finished = Vec::new();
         let mut next = first;
         while let Some(ended) = next {
             finished.push(self.finished(ended));
-            next = self.running.try_join_next_with_id();
+            next = self.tools.tasks.try_join_next_with_id();
         }
         if finished.is_empty() {
-            // Nothing runs although something should: close what is open rather than wait for ever.
+            // No call runs although one should: close the round rather than wait for ever.
             return Ok(self.turn.cut(StopReason::Failed, None));
         }
         self.ended(finished).await
     }
 
-    /// The store does not take results. The calls that still run have been dispatched: their results
-    /// are waited for and kept in memory, for the worker that resumes the run in this process.
-    pub(in crate::run::driver) async fn keep_results_of_running(&mut self) {
+    /// The store refuses results. The calls that run have been dispatched: wait for their results and
+    /// keep them in memory, for the worker that resumes the run in this process.
+    pub(crate) async fn keep_results_of_running(&mut self) {
         loop {
             let ended = tokio::select! {
                 biased;
-                () = self.job.cancel.cancelled() => return,
-                () = until(self.deadline) => return,
-                ended = self.running.join_next_with_id() => ended,
+                _ = self.cutoff.reached() => return,
+                ended = self.tools.tasks.join_next_with_id() => ended,
             };
             let Some(ended) = ended else {
                 return;
@@ -199,10 +254,9 @@ impl Driver {
                 Some((position, self.turn.result(position, ended.outcome, output)?))
             });
             if let Some((position, result)) = result {
-                let one = self.result_item(result.into());
-                let mut stored = CallResult::new(self.round.step, position, &one);
+                let mut stored = self.tools.round.call_result(position, result.into());
                 stored.ends = ended.terminate;
-                self.recorder.keep_results(vec![stored]);
+                self.log.recorder.keep_results(vec![stored]);
             }
         }
     }
@@ -214,24 +268,24 @@ impl Driver {
     ) -> (Option<u32>, Ended, Option<String>) {
         match ended {
             Ok((task, finished)) => {
-                let position = self.tasks.remove(&task);
+                let position = self.tools.positions.remove(&task);
                 self.read(position, finished)
             }
             Err(error) => {
-                let position = self.tasks.remove(&error.id());
+                let position = self.tools.positions.remove(&error.id());
                 self.read_panic(position, error)
             }
         }
     }
 
-    /// Calls ended: their results are stored before anybody hears of them.
+    /// Calls ended: store their results, then publish them.
     async fn ended(
         &mut self,
         finished: Vec<(Option<u32>, Ended, Option<String>)>,
     ) -> Result<Order, DriverError> {
         crate::trials::pass("tool.returned");
-        let step = self.round.step;
-        let mut known = Vec::new();
+        let step = self.tools.round.step;
+        let mut results = Vec::new();
         for (position, ended, error) in finished {
             let call = position.and_then(|position| self.turn.call(position));
             let (Some(position), Some(call)) = (position, call) else {
@@ -241,7 +295,7 @@ impl Driver {
             let Some(result) = self.turn.result(position, ended.outcome, output) else {
                 continue;
             };
-            self.steps.push(Step::Tool {
+            self.details.steps.push(Step::Tool {
                 step,
                 position,
                 call: call.call.clone(),
@@ -249,19 +303,19 @@ impl Driver {
                 outcome: ended.outcome,
                 error,
             });
-            let one = self.result_item(result.clone().into());
-            let mut stored = CallResult::new(step, position, &one);
+            let round = &mut self.tools.round;
+            let mut stored = round.call_result(position, result.clone().into());
             stored.ends = ended.terminate;
-            if self.round.stored.insert(position) {
-                self.recorder.result(stored);
+            if round.stored.insert(position) {
+                self.log.recorder.result(stored);
             }
-            known.push((position, ended, result));
+            results.push((position, ended, result));
         }
         self.store_results().await?;
-        self.mail().await?;
+        self.read_own_queue().await?;
         let mut order = Order::Wait;
-        for (position, ended, result) in known {
-            self.publisher.say(&mut self.recorder, || RunEvent::Result {
+        for (position, ended, result) in results {
+            self.log.publish(|| RunEvent::Result {
                 step,
                 position,
                 result,
@@ -271,7 +325,7 @@ impl Driver {
         Ok(order)
     }
 
-    /// What a finished task means, and the whole error for the trace.
+    /// The result of a finished task, and its whole error for the outcome.
     fn read(
         &self,
         position: Option<u32>,
@@ -290,8 +344,8 @@ impl Driver {
             }
             Finished::Returned(Err(error), _) => {
                 let whole = error.to_string();
-                let text = match (error.fault(), self.agent.details) {
-                    // These are for the model to read.
+                let text = match (error.fault(), self.context.agent.details) {
+                    // Tools word these for the model.
                     (ToolFault::Arguments | ToolFault::Reported, _) => whole.clone(),
                     (_, Details::Shown) => format!("the tool {name} failed: {whole}"),
                     (_, Details::Hidden) => format!("the tool {name} failed"),
@@ -318,7 +372,7 @@ impl Driver {
             Ok(payload) => format!("panicked: {}", panic_text(&payload)),
             Err(error) => error.to_string(),
         };
-        let text = match self.agent.details {
+        let text = match self.context.agent.details {
             Details::Shown => format!("the tool {name} stopped unexpectedly: {whole}"),
             Details::Hidden => format!("the tool {name} stopped unexpectedly"),
         };
@@ -331,7 +385,7 @@ impl Driver {
     }
 }
 
-/// What a call is whose result is lost.
+/// The outcome of a call whose result is lost.
 fn lost(effect: Effect) -> Outcome {
     match effect {
         Effect::ReadOnly => Outcome::Error,

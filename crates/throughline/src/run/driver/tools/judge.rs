@@ -1,4 +1,4 @@
-//! What is to become of a call: pure, by the tools of the run.
+//! Verdicts on calls and replies, by the tools of the run. Nothing here has an effect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::thread::journal::Awaits;
 use crate::thread::journal::result_of;
 use crate::tool::{Runs, Tool, ToolSet, prepare};
 
-/// A call that may run.
-pub(in crate::run::driver) struct Prepared {
-    pub(in crate::run::driver) tool: Arc<dyn Tool>,
-    pub(in crate::run::driver) arguments: RawJson,
+/// The tool and the validated arguments of a call that may run.
+pub(crate) struct PreparedCall {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) arguments: RawJson,
 }
 
-/// What is to become of a call, and what it takes to run it.
-fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
-    // The vendor runs it; only the question is ours to pass on.
+/// The verdict on a call, and what running it needs.
+fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<PreparedCall>) {
+    // The vendor runs it. Only its approval request is answered here.
     if call.runner == Runner::Vendor {
         return (Verdict::Outside, None);
     }
@@ -32,7 +32,7 @@ fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
         return (Verdict::Refuse(why), None);
     };
     let spec = tool.spec();
-    // A declared tool takes what it takes; whoever runs it says so if arguments do not fit.
+    // The application that runs a declared tool validates the arguments.
     if spec.runs == Runs::Outside {
         return (Verdict::Outside, None);
     }
@@ -40,92 +40,91 @@ fn judge(tools: &ToolSet, call: &ToolCall) -> (Verdict, Option<Prepared>) {
         Ok(arguments) => arguments,
         Err(error) => return (Verdict::Refuse(error.to_string()), None),
     };
-    let prepared = Prepared {
+    let prepared = PreparedCall {
         tool: Arc::clone(tool),
         arguments,
     };
     let verdict = match tools.needs_approval(spec) {
-        true => Verdict::Ask(spec.effect),
+        true => Verdict::NeedsApproval(spec.effect),
         false => Verdict::Run(spec.effect),
     };
     (verdict, Some(prepared))
 }
 
 impl Driver {
-    /// Decide about the calls of an answer.
-    pub(in crate::run::driver) fn judged(&mut self, response: Response) -> Order {
+    /// Hand an answer to the turn, with verdicts on its calls.
+    pub(crate) fn judge_answer(&mut self, response: Response) -> Order {
         let tools = self.tools.set();
-        let mut prepared = HashMap::new();
+        let mut ready = HashMap::new();
         let mut position = 0;
         let order = self.turn.answered(response, &mut |call| {
-            let verdict = judge_into(&tools, call, position, &mut prepared);
+            let verdict = judge_into(&tools, call, position, &mut ready);
             position += 1;
             verdict
         });
-        self.prepared = prepared;
+        self.tools.ready = ready;
         order
     }
 }
 
-/// What is to become of a call, with what it takes to run it.
-pub(in crate::run::driver) fn judge_into(
+/// The verdict on a call of an answer. A call that runs is added to the ready ones.
+pub(crate) fn judge_into(
     tools: &ToolSet,
     call: &ToolCall,
     position: u32,
-    prepared: &mut HashMap<u32, Prepared>,
+    ready: &mut HashMap<u32, PreparedCall>,
 ) -> Verdict {
-    let (verdict, ready) = judge(tools, call);
-    if let (Verdict::Run(_), Some(ready)) = (&verdict, ready) {
-        prepared.insert(position, ready);
+    let (verdict, prepared) = judge(tools, call);
+    if let (Verdict::Run(_), Some(prepared)) = (&verdict, prepared) {
+        ready.insert(position, prepared);
     }
     verdict
 }
 
-/// What is to become of a call to which somebody agreed: it runs, if it can.
-pub(in crate::run::driver) fn agreed(
+/// The verdict on an approved call that this run has taken over: it runs, if it can.
+pub(crate) fn judge_taken(
     tools: &ToolSet,
     call: &ToolCall,
     position: u32,
-    prepared: &mut HashMap<u32, Prepared>,
+    ready: &mut HashMap<u32, PreparedCall>,
 ) -> Verdict {
-    match (approved(tools, Some(call)), tools.find(&call.name)) {
-        ((Verdict::Run(_) | Verdict::Ask(_), Some(ready)), Some(tool)) => {
-            prepared.insert(position, ready);
+    match (judge_approved(tools, Some(call)), tools.find(&call.name)) {
+        ((Verdict::Run(_) | Verdict::NeedsApproval(_), Some(prepared)), Some(tool)) => {
+            ready.insert(position, prepared);
             Verdict::Run(tool.spec().effect)
         }
         ((verdict, _), _) => verdict,
     }
 }
 
-/// What it takes to run a call again that was dispatched before; why it cannot if it cannot.
-pub(in crate::run::driver) fn again(tools: &ToolSet, call: &ToolCall) -> Result<Prepared, String> {
+/// What calling a tool again needs, for a call that was dispatched before, or why it cannot run.
+pub(crate) fn prepare_retry(tools: &ToolSet, call: &ToolCall) -> Result<PreparedCall, String> {
     if tools.find(&call.name).is_none() {
         return Err(gone(&call.name));
     }
-    let (verdict, ready) = judge(tools, call);
-    match (verdict, ready) {
-        (_, Some(ready)) => Ok(ready),
+    match judge(tools, call) {
+        (_, Some(prepared)) => Ok(prepared),
         (Verdict::Refuse(why), None) => Err(why),
         _ => Err(gone(&call.name)),
     }
 }
 
-/// What a reply comes to: the position of the call, and what is to become of it.
-pub(in crate::run::driver) struct Resolved {
-    pub(in crate::run::driver) position: u32,
-    pub(in crate::run::driver) resolution: Resolution,
+/// A reply as a decision for the turn.
+pub(crate) struct Resolved {
+    pub(crate) position: u32,
+    pub(crate) resolution: Resolution,
 }
 
-/// What was said about waiting calls: all of it or, when something does not fit, nothing. What was
-/// said before in the same words says nothing new.
-pub(in crate::run::driver) fn replies(
+/// Turn replies into decisions: all of them or, if one does not fit, none. A reply that the journal
+/// has already is skipped.
+pub(crate) fn resolve_replies(
     (run, step, turn): (RunId, u32, &Turn),
     tools: &ToolSet,
     journal: &Journal,
     replies: &[Answered],
-) -> Result<(Vec<Resolved>, HashMap<u32, Prepared>), RunError> {
+) -> Result<(Vec<Resolved>, HashMap<u32, PreparedCall>), RunError> {
     let mut turn = turn.clone();
-    let mut prepared = HashMap::new();
+    let mut ready = HashMap::new();
     let mut resolved = Vec::new();
     for answered in replies {
         let CallRef {
@@ -135,14 +134,14 @@ pub(in crate::run::driver) fn replies(
         } = answered.at;
         let here = (of, at) == (run, step);
         if !here || !awaits(&turn, position, &answered.reply) {
-            said_before(journal, tools, &pending(&turn), answered)?;
+            check_repeated(journal, tools, &pending(&turn), answered)?;
             continue;
         }
         let resolution = match &answered.reply {
             Reply::Approve => {
-                let (verdict, ready) = approved(tools, turn.call(position));
-                if let Some(ready) = ready {
-                    prepared.insert(position, ready);
+                let (verdict, prepared) = judge_approved(tools, turn.call(position));
+                if let Some(prepared) = prepared {
+                    ready.insert(position, prepared);
                 }
                 Resolution::Approved(verdict)
             }
@@ -162,11 +161,11 @@ pub(in crate::run::driver) fn replies(
             resolution,
         });
     }
-    Ok((resolved, prepared))
+    Ok((resolved, ready))
 }
 
-/// A call that does not wait: fine if the journal has exactly this answer.
-pub(in crate::run::driver) fn said_before(
+/// Accept a reply for a call that does not wait, if the journal has exactly this answer.
+pub(crate) fn check_repeated(
     journal: &Journal,
     tools: &ToolSet,
     pending: &[String],
@@ -176,7 +175,7 @@ pub(in crate::run::driver) fn said_before(
         let tool = tools.find(name);
         tool.is_none_or(|tool| tool.spec().runs == Runs::Outside)
     };
-    // Only what comes from outside can be said again: not what a tool of ours returned.
+    // Only an answer from outside can come again, not the result of a tool that ran here.
     let known = journal.calls.iter().find(|one| one.at == answered.at);
     let known = known.filter(|one| one.approval.is_some() || outside(&one.tool));
     let Some(content) = known.and_then(|one| result_of(journal, one)) else {
@@ -204,11 +203,11 @@ pub(in crate::run::driver) fn said_before(
     }
 }
 
-/// The requirement at the moment of dispatch decides, and so do the tools of that moment.
-pub(in crate::run::driver) fn approved(
+/// The verdict on an approved call, by the tools that the run has at dispatch.
+pub(crate) fn judge_approved(
     tools: &ToolSet,
     call: Option<&ToolCall>,
-) -> (Verdict, Option<Prepared>) {
+) -> (Verdict, Option<PreparedCall>) {
     match call {
         Some(call) if tools.find(&call.name).is_some() => judge(tools, call),
         Some(call) => (Verdict::Refuse(gone(&call.name)), None),

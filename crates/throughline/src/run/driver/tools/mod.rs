@@ -1,10 +1,10 @@
-//! Tool calls: which may run, running them, and recording what came of them.
+//! Tool calls: which may run, running them, and recording their results.
 
 mod execute;
-pub(in crate::run::driver) mod judge;
+pub(crate) mod judge;
 mod record;
 mod run_tools;
 
-pub(in crate::run::driver) use execute::Finished;
-pub(in crate::run::driver) use judge::Prepared;
-pub(in crate::run::driver) use run_tools::RunTools;
+pub(crate) use execute::ToolExecution;
+pub(crate) use judge::PreparedCall;
+pub(crate) use record::Round;

@@ -1,55 +1,87 @@
-//! Recording what a model answered and what its calls came to.
+//! Recording answers of the model, and results of calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use throughline_model::json::RawJson;
-use throughline_model::{Arguments, Message, Response, Role, Source, ToolCall};
-use throughline_store::{CallResult, CallState, Effect, NewApproval, PlannedCall, StepNode, shown};
+use throughline_model::{Arguments, Content, Message, Response, Role, Source, ToolCall};
+use throughline_store::{
+    ApprovalId, CallRef, CallResult, CallState, Effect, Millis, NewApproval, PlannedCall, Shown,
+    StepNode, shown,
+};
 
 use super::judge;
+use crate::client::PersistMark;
 use crate::run::Step;
 use crate::run::driver::start::TakenCall;
-use crate::run::driver::{Driver, DriverError, RoundRecord};
+use crate::run::driver::{Driver, DriverError};
 use crate::run::machine::Order;
-use crate::thread::StopReason;
-use crate::thread::journal::Awaits;
-use crate::thread::journal::StepNote;
+use crate::thread::journal::{Awaits, StepNote};
+use crate::thread::{Persistence, StopReason};
+
+/// What the journal has of a round: one model answer, its calls and their results.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// The number of its step.
+    pub(crate) step: u32,
+    /// When the answer came. Its results carry this date.
+    pub(crate) answered_at: Option<Millis>,
+    /// Calls with an intent, by position.
+    pub(crate) intended: HashSet<u32>,
+    /// Calls with a result.
+    pub(crate) stored: HashSet<u32>,
+    pub(crate) approvals: HashMap<u32, (ApprovalId, Shown)>,
+    /// The places of calls that were taken over from an earlier run, by position.
+    pub(crate) taken: Vec<CallRef>,
+    /// Whether the client asked for the step to be published at once.
+    pub(crate) is_marked: bool,
+}
+
+impl Round {
+    /// The result of a call as the store takes it.
+    pub(crate) fn call_result(&self, position: u32, content: Content) -> CallResult {
+        let mut message = Message::new(Role::Tool, vec![content]);
+        message.source = Some(Source::Tool);
+        message.created = self.answered_at;
+        CallResult::new(self.step, position, &message)
+    }
+}
 
 impl Driver {
     /// The model answered: decide about its calls, and record both.
-    pub(in crate::run::driver) async fn answered(
+    pub(crate) async fn answered(
         &mut self,
         response: Response,
+        mark: &PersistMark,
     ) -> Result<Order, DriverError> {
-        self.mail().await?;
+        self.read_own_queue().await?;
         self.billed(&response);
-        let service = self.service_of(&response);
+        let service = self.service_history(&response);
         let mut note = StepNote::of(&response, response.service.as_deref());
-        note.losses = std::mem::take(&mut self.lost);
-        self.steps.push(Step::Model {
-            step: self.turn.asked(),
+        note.losses = self.details.take_last_losses();
+        self.details.steps.push(Step::Model {
+            step: self.turn.model_calls(),
             response: response.id.clone(),
             model: response.model.clone(),
             finish: response.stop.clone(),
             usage: response.usage.clone(),
             losses: note.losses.clone(),
         });
-        self.begin_round();
-        self.heard_by(&service);
-        let order = self.judged(response);
-        self.tell();
-        // What came is in the transcript, whatever is wrong with where it came from.
-        self.adopt_service(service).await?;
-        self.after_call().await.map_err(DriverError::Run)?;
+        self.begin_round(mark);
+        self.stop_resending(&service);
+        let order = self.judge_answer(response);
+        self.record_new_messages();
+        // The answer is in the transcript, also when the id of its service is refused.
+        self.take_service_id(service).await?;
+        self.after_call().await?;
         let is_final = match order {
             Order::End(StopReason::Parked) => false,
             Order::End(_) => self.turn.planned().is_empty(),
-            Order::Ask(_) | Order::Dispatch(_) | Order::Wait => false,
+            Order::CallModel(_) | Order::Dispatch(_) | Order::Wait => false,
         };
         if let (true, Order::End(stop)) = (is_final, &order) {
-            // It is recorded with the end of the run, in one write; but a store of the application
-            // must not have what we could still forget.
-            if !self.owner.is_external() {
+            // The final answer is recorded with the end of the run, in one write. But a message store
+            // of the application must not have what the journal could still lose.
+            if !self.model.owner.is_external() {
                 return Ok(order);
             }
             note.end = Some(*stop);
@@ -58,44 +90,48 @@ impl Driver {
         Ok(order)
     }
 
-    /// Run calls of an earlier run, to which somebody agreed. They are a step in which nothing was
-    /// said.
-    pub(in crate::run::driver) async fn take(
-        &mut self,
-        calls: Vec<TakenCall>,
-    ) -> Result<Order, DriverError> {
-        self.begin_round();
-        self.round.taken = calls.iter().map(|one| one.at).collect();
+    /// Begin with approved calls of an earlier run. They form a step without messages.
+    pub(crate) async fn take_calls(&mut self, calls: Vec<TakenCall>) -> Result<Order, DriverError> {
+        self.begin_round(&PersistMark::default());
+        self.tools.round.taken = calls.iter().map(|one| one.at).collect();
         let tools = self.tools.set();
-        let mut prepared = HashMap::new();
+        let mut ready = HashMap::new();
         let mut position = 0;
         let calls = calls.into_iter().map(|one| one.call).collect();
         let order = self.turn.take(calls, &mut |call| {
-            let verdict = judge::agreed(&tools, call, position, &mut prepared);
+            let verdict = judge::judge_taken(&tools, call, position, &mut ready);
             position += 1;
             verdict
         });
-        self.prepared = prepared;
-        self.tell();
+        self.tools.ready = ready;
+        self.record_new_messages();
         let note = StepNote {
-            taken: self.round.taken.clone(),
+            taken: self.tools.round.taken.clone(),
             ..StepNote::default()
         };
         self.record(note).await?;
         Ok(order)
     }
 
-    /// A new step begins.
-    pub(in crate::run::driver) fn begin_round(&mut self) {
-        self.round = RoundRecord {
-            step: self.recorder.next_step(),
-            at: Some(self.agent.clock.now()),
-            ..RoundRecord::default()
+    /// A new step begins, with the mark of its model call.
+    pub(crate) fn begin_round(&mut self, mark: &PersistMark) {
+        self.tools.round = Round {
+            step: self.log.recorder.next_step(),
+            answered_at: Some(self.context.agent.clock.now()),
+            is_marked: mark.is_set(),
+            ..Round::default()
         };
     }
 
-    /// Record the calls of an answer that was cut off: they are closed.
-    pub(in crate::run::driver) async fn record_closed(&mut self) -> Result<(), DriverError> {
+    /// Whether the current step is published at once. With a message store of the application it never
+    /// is: the journal must have a message before that store, and a step is written with its node.
+    fn publishes_step(&self) -> bool {
+        let per_call = self.log.recorder.mode == Persistence::PerCall;
+        per_call && self.tools.round.is_marked && !self.model.owner.is_external()
+    }
+
+    /// Record the closed calls of an answer that was cut off.
+    pub(crate) async fn record_closed(&mut self) -> Result<(), DriverError> {
         if self.turn.planned().is_empty() {
             return Ok(());
         }
@@ -113,11 +149,10 @@ impl Driver {
                 None => Effect::Once,
             };
             let state = match planned.awaits {
-                Some(Awaits::Approval | Awaits::VendorApproval) => {
-                    let approval = self.approval(call, position, planned.awaits);
-                    self.round
-                        .approvals
-                        .insert(position, (approval.id, approval.shown));
+                Some(awaits @ (Awaits::Approval | Awaits::VendorApproval)) => {
+                    let approval = self.new_approval(call, position, awaits);
+                    let record = (approval.id, approval.shown);
+                    self.tools.round.approvals.insert(position, record);
                     approvals.push(approval);
                     CallState::Approval
                 }
@@ -131,41 +166,40 @@ impl Driver {
                 state,
             });
         }
-        let node = self.publishes_call().then(|| StepNode {
-            state: self.changed_state(),
+        let node = self.publishes_step().then(|| StepNode {
+            state: self.state.changed(),
         });
         if node.is_some() {
-            self.swaps_view();
+            self.pass_view_change();
         }
         let note = Some(note.to_json()).filter(|note| note.get() != "{}");
-        let published = self.recorder.step(calls, approvals, note, node).await?;
-        self.publisher.stored();
+        let step = self.log.recorder.step(calls, approvals, note, node);
+        let published = step.await?;
+        self.log.events.release();
         if let Some(published) = published {
-            self.node = published.node;
-            self.has_published();
-            // The step is published up to what was said in it; its results come later.
-            self.published = self.said.len() - usize::from(self.trailing);
+            self.transcript.step_published(&published);
+            self.state.mark_published();
         }
         Ok(())
     }
 
-    /// The record of a question about a call of this round.
-    pub(in crate::run::driver) fn approval(
+    /// A request for the approval of a call of this round.
+    pub(crate) fn new_approval(
         &self,
         call: &ToolCall,
         position: u32,
-        awaits: Option<Awaits>,
+        awaits: Awaits,
     ) -> NewApproval {
         let arguments = match &call.arguments {
             Arguments::Text(text) | Arguments::Free(text) => text.clone(),
             Arguments::Json(json) => json.get().to_owned(),
             Arguments::None => String::new(),
         };
-        let time = self.agent.approval_time;
-        let now = self.agent.clock.now();
+        let agent = &self.context.agent;
+        let (time, now) = (agent.approval_time, agent.clock.now());
         NewApproval {
-            id: self.recorder.home().store.ids().approval(),
-            step: self.round.step,
+            id: self.log.recorder.home().store.ids().approval(),
+            step: self.tools.round.step,
             position,
             shown: shown(&call.name, &arguments),
             expires: time.map(|time| now.saturating_add(time)),
@@ -173,56 +207,40 @@ impl Driver {
                 object.str("tool", &call.name);
                 object.str("call", call.call.value());
                 object.str("arguments", &arguments);
-                if awaits == Some(Awaits::VendorApproval) {
+                if awaits == Awaits::VendorApproval {
                     object.bool("vendor", true);
                 }
             })),
         }
     }
 
-    /// Note the results of a round that the journal does not have.
-    pub(in crate::run::driver) fn note_results(&mut self, message: &Message) {
+    /// Note the results of a round that the journal does not have, for the next write.
+    pub(crate) fn note_results(&mut self, message: &Message) {
         for (content, position) in message.contents.iter().zip(0..) {
-            if self.round.stored.insert(position) {
-                let one = self.result_item(content.clone());
-                let result = CallResult::new(self.round.step, position, &one);
-                self.recorder.result(result);
-            }
+            self.note_result(position, content.clone());
         }
     }
 
-    /// One result as the record has it.
-    pub(in crate::run::driver) fn result_item(
-        &self,
-        content: throughline_model::Content,
-    ) -> Message {
-        let mut message = Message::new(Role::Tool, vec![content]);
-        message.source = Some(Source::Tool);
-        message.created = self.round.at;
-        message
+    fn note_result(&mut self, position: u32, content: Content) {
+        let round = &mut self.tools.round;
+        if round.stored.insert(position) {
+            let result = round.call_result(position, content);
+            self.log.recorder.result(result);
+        }
     }
 
     /// Write the results that were noted.
-    pub(in crate::run::driver) async fn store_results(&mut self) -> Result<(), DriverError> {
+    pub(crate) async fn store_results(&mut self) -> throughline_store::Result<()> {
         if crate::trials::planted("loop-results-late") {
             return Ok(());
         }
-        Ok(self.recorder.results().await?)
+        self.log.recorder.results().await
     }
 
     /// Note and write the results of a round that stays open.
-    pub(in crate::run::driver) async fn store_done(&mut self) -> Result<(), DriverError> {
-        let mut missing = Vec::new();
-        for done in self.turn.done() {
-            if !self.round.stored.contains(&done.position) {
-                missing.push((done.position, done.content));
-            }
-        }
-        for (position, content) in missing {
-            self.round.stored.insert(position);
-            let one = self.result_item(content);
-            let result = CallResult::new(self.round.step, position, &one);
-            self.recorder.result(result);
+    pub(crate) async fn store_done(&mut self) -> throughline_store::Result<()> {
+        for (position, content) in self.turn.results() {
+            self.note_result(position, content);
         }
         self.store_results().await
     }

@@ -1,3 +1,5 @@
+//! The tools of one run, which its tools may change.
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -6,22 +8,22 @@ use throughline_model::{Message, ToolDef};
 use crate::thread::Mailbox;
 use crate::tool::{RunHandle, SetError, Tool, ToolSet};
 
-/// The tools of one run, which its tools may change; and the mailbox, which they may write to.
-pub(in crate::run::driver) struct RunTools {
+/// What tools can reach of their run: its tools, the mailbox of its thread, the conversation.
+pub(crate) struct RunTools {
     tools: Mutex<ToolState>,
     mailbox: Mailbox,
-    /// The conversation before the calls that run now, for tools that look into it.
+    /// The conversation before the current calls, for tools that search it.
     record: Mutex<Vec<Arc<Message>>>,
 }
 
 struct ToolState {
     set: ToolSet,
-    /// The set as it is offered, made when it is first asked for.
+    /// The set as a model is offered it, made for the first model call that needs it.
     offered: Option<Arc<[ToolDef]>>,
 }
 
 impl RunTools {
-    pub(in crate::run::driver) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
+    pub(crate) fn new(set: ToolSet, mailbox: Mailbox) -> Self {
         Self {
             tools: Mutex::new(ToolState { set, offered: None }),
             mailbox,
@@ -29,8 +31,8 @@ impl RunTools {
         }
     }
 
-    /// Let tools look into the conversation.
-    pub(in crate::run::driver) fn show(&self, record: Vec<Arc<Message>>) {
+    /// Set the conversation that tools can search.
+    pub(crate) fn show(&self, record: Vec<Arc<Message>>) {
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -38,13 +40,13 @@ impl RunTools {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tools as they are offered to a model.
-    pub(in crate::run::driver) fn offered(&self) -> Arc<[ToolDef]> {
+    /// The tools as a model is offered them.
+    pub(crate) fn offered(&self) -> Arc<[ToolDef]> {
         let own = &mut *self.own();
         Arc::clone(own.offered.get_or_insert_with(|| own.set.defs().into()))
     }
 
-    pub(in crate::run::driver) fn set(&self) -> ToolSet {
+    pub(crate) fn set(&self) -> ToolSet {
         self.own().set.clone()
     }
 

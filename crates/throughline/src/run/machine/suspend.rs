@@ -1,16 +1,16 @@
-//! How a turn is left before its end, and gone on with.
+//! Parking, resuming and cutting off a turn.
 
 use throughline_model::{Outcome, Output, Response};
 
-use super::order::{Ask, NotPending, Order, Resolution};
-use super::round::{Round, Slot, State, Verdict};
-use super::words::rejected;
+use super::order::{ModelCall, NotPending, Order, Resolution};
+use super::result_texts::rejected;
+use super::round::{Round, Slot, SlotState, Verdict};
 use super::{Phase, Turn};
 use crate::thread::StopReason;
 use crate::thread::journal::{Awaits, OpenCall, open_calls};
 
 impl Turn {
-    /// Something was decided about a call that waits.
+    /// Take a decision about a call that waits.
     pub(crate) fn resolve(
         &mut self,
         position: u32,
@@ -20,24 +20,24 @@ impl Turn {
             return Err(NotPending);
         };
         let slot = round.slots.get_mut(position as usize).ok_or(NotPending)?;
-        let State::Waiting(awaits) = slot.state else {
+        let SlotState::Waiting(awaits) = slot.state else {
             return Err(NotPending);
         };
         match (awaits, resolution) {
             (Awaits::Approval, Resolution::Approved(verdict)) => match verdict {
-                Verdict::Run(effect) | Verdict::Ask(effect) => {
+                Verdict::Run(effect) | Verdict::NeedsApproval(effect) => {
                     if self.limits.calls.is_some_and(|most| self.executed >= most) {
                         round.over_budget = true;
                         slot.close(Outcome::Limit);
                     } else {
                         self.executed += 1;
-                        slot.state = State::Planned(effect);
+                        slot.state = SlotState::Planned(effect);
                         slot.approved = true;
                     }
                 }
-                Verdict::Outside => slot.state = State::Waiting(Awaits::Result),
+                Verdict::Outside => slot.state = SlotState::Waiting(Awaits::Result),
                 Verdict::Refuse(why) => slot.end(Outcome::Error, Output::Text(why)),
-                Verdict::Again(effect) => slot.state = State::Planned(effect),
+                Verdict::Retry(effect) => slot.state = SlotState::Planned(effect),
                 Verdict::Ended { ended, .. } => {
                     round.terminate |= ended.terminate;
                     slot.end(ended.outcome, ended.output);
@@ -50,7 +50,7 @@ impl Turn {
                 let text = rejected(reason.as_deref());
                 slot.end(Outcome::Rejected, Output::Text(text));
             }
-            // The vendor has words of its own for it.
+            // The vendor tells its model about the rejection.
             (Awaits::VendorApproval, Resolution::Rejected { reason }) => {
                 let reason = reason.filter(|reason| !reason.trim().is_empty());
                 slot.end(Outcome::Rejected, reason.map_or(Output::None, Output::Text));
@@ -65,12 +65,12 @@ impl Turn {
         Ok(())
     }
 
-    /// Go on with a parked turn after something was decided, or with a failed one.
+    /// Continue a parked turn after decisions, or a failed one.
     pub(crate) fn resume(&mut self) -> Order {
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Parked(round) => self.go_on(round),
-            Phase::Failed(ask) => self.ask(ask),
-            Phase::New => self.ask(Ask::First),
+            Phase::Parked(round) => self.advance(round),
+            Phase::Failed(ask) => self.call_model(ask),
+            Phase::New => self.call_model(ModelCall::First),
             other => {
                 self.phase = other;
                 Order::Wait
@@ -78,35 +78,35 @@ impl Turn {
         }
     }
 
-    /// The conversation went on without a parked turn: its open calls are closed.
+    /// Close the waiting calls of a parked turn, because the thread continued without it.
     pub(crate) fn withdraw(&mut self) {
         if let Phase::Parked(round) = &mut self.phase {
             round.close_all(Outcome::Withdrawn);
             if let Some(message) = round.message() {
                 self.phase = Phase::Over;
-                self.say_results(message);
+                self.push_results(message);
             }
         }
         self.phase = Phase::Over;
     }
 
-    /// The model could not be called, for good.
-    pub(crate) fn failed(&mut self) -> Order {
-        if let Phase::Asking(ask) = self.phase {
+    /// The model call failed, and was not or may not be retried.
+    pub(crate) fn model_failed(&mut self) -> Order {
+        if let Phase::CallingModel(ask) = self.phase {
             self.phase = Phase::Failed(ask);
         }
         Order::End(StopReason::Failed)
     }
 
-    /// Somebody cancelled, or the time is up. `partial` is what the model had said.
+    /// End the turn because it was cancelled or ran out of time. `partial` is the answer so far.
     pub(crate) fn cut(&mut self, stop: StopReason, partial: Option<Response>) -> Order {
         self.planned.clear();
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Asking(_) => {
+            Phase::CallingModel(_) => {
                 if let Some(response) = partial {
                     self.usage.add(response.usage.as_ref());
                     let calls = open_calls(&response.messages);
-                    self.heard(response.messages, response.usage, true);
+                    self.push_answer(response.messages, response.usage, true);
                     self.close_calls(calls, Outcome::Cancelled);
                 }
             }
@@ -115,7 +115,7 @@ impl Turn {
                     slot.cut();
                 }
                 if let Some(message) = round.message() {
-                    self.say_results(message);
+                    self.push_results(message);
                 }
             }
             Phase::New | Phase::Failed(_) | Phase::Over => {}
@@ -123,18 +123,18 @@ impl Turn {
         self.end(stop)
     }
 
-    /// Answer calls that will not run, and be over. They are a round all the same: the record keeps
-    /// a place for each result.
+    /// Close calls that will not run, and end the turn. They form a round like any other, because
+    /// the store reserves an item for each result.
     pub(super) fn close_calls(&mut self, calls: Vec<OpenCall>, outcome: Outcome) {
         let mut round = Round::default();
         for call in calls {
-            let mut slot = Slot::new(call, State::Waiting(Awaits::Result));
+            let mut slot = Slot::new(call, SlotState::Waiting(Awaits::Result));
             slot.close(outcome);
             self.planned.push(slot.planned());
             round.slots.push(slot);
         }
         if let Some(message) = round.message() {
-            self.say_results(message);
+            self.push_results(message);
         }
         self.phase = Phase::Over;
     }

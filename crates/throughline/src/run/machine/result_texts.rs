@@ -1,9 +1,9 @@
-//! What a model reads where a tool has nothing to say.
+//! Texts that a model reads as the result of a call whose tool gave none.
 
 use throughline_model::Outcome;
 
 /// The text of a result that was closed without having run to its end.
-pub(crate) fn closed(outcome: Outcome) -> &'static str {
+pub(crate) fn closed_text(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "done",
         Outcome::Error => "the tool failed",
@@ -19,15 +19,15 @@ pub(crate) fn closed(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What a person said who does not allow a call.
+/// The text of a rejected call, with the reason if one was given.
 pub(crate) fn rejected(reason: Option<&str>) -> String {
     match reason.map(str::trim) {
-        None | Some("") => closed(Outcome::Rejected).to_owned(),
-        Some(reason) => format!("{}: {reason}", closed(Outcome::Rejected)),
+        None | Some("") => closed_text(Outcome::Rejected).to_owned(),
+        Some(reason) => format!("{}: {reason}", closed_text(Outcome::Rejected)),
     }
 }
 
-/// A call whose arguments were being written when the output limit ended the answer.
+/// The text of a call whose arguments the output limit cut off.
 pub(crate) fn cut_off(name: &str) -> String {
     format!(
         "not run: the output limit cut the arguments of this call of {name:?} off; \
@@ -35,7 +35,7 @@ pub(crate) fn cut_off(name: &str) -> String {
     )
 }
 
-/// A tool that is not there.
+/// The text of a call to a tool that does not exist.
 pub(crate) fn unknown_tool(name: &str, known: &[String]) -> String {
     match known {
         [] => format!("there is no tool called {name:?}; no tools are available"),
@@ -46,7 +46,7 @@ pub(crate) fn unknown_tool(name: &str, known: &[String]) -> String {
     }
 }
 
-/// A tool that was there when somebody was asked, and is not any more.
+/// The text of an approved call whose tool has been removed since.
 pub(crate) fn gone(name: &str) -> String {
     format!("the tool {name:?} is no longer available")
 }

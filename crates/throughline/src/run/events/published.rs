@@ -1,4 +1,4 @@
-//! What the stored events of a run have told, for whoever goes on with it.
+//! What the stored events of a run have said, for a worker that resumes the run.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,55 +11,55 @@ use crate::run::event::RunEvent;
 /// How many events are asked for at once.
 const PAGE: usize = 256;
 
-/// What readers of a run were told so far. A worker that died may have done more than it told.
+/// What readers of a run know so far. A worker that died may have done more than it published.
 #[derive(Debug, Default)]
-pub(crate) struct Logged {
+pub(crate) struct PublishedEvents {
     messages: HashSet<MessageId>,
     results: HashSet<(u32, u32)>,
-    /// Contents of an answer of which no message became.
-    open: BTreeSet<(u32, Place)>,
+    /// Contents of an answer without a message that has them.
+    unfinished: BTreeSet<(u32, Place)>,
 }
 
-impl Logged {
+impl PublishedEvents {
     pub(crate) fn of<'e>(events: impl IntoIterator<Item = &'e RunEvent>) -> Self {
-        let mut logged = Self::default();
+        let mut published = Self::default();
         for event in events {
-            logged.hear(event);
+            published.add(event);
         }
-        logged
+        published
     }
 
-    /// What is stored of a run. Events that cannot be read say nothing.
+    /// Read the stored events of a run. Events that cannot be decoded are skipped.
     pub(crate) async fn read(store: &Store, scope: &TenantScope, run: RunId) -> Result<Self> {
-        let mut logged = Self::default();
+        let mut published = Self::default();
         let mut from = 0;
         loop {
             let page = store.events(scope, run, from, PAGE).await?;
             let Some(last) = page.last() else {
-                return Ok(logged);
+                return Ok(published);
             };
             from = last.end();
             let events = page.iter().filter_map(Flush::events).flatten();
             for event in events.filter_map(|event| decode(&event).ok()) {
-                logged.hear(&event);
+                published.add(&event);
             }
         }
     }
 
-    fn hear(&mut self, event: &RunEvent) {
+    fn add(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Text { step, at, .. }
             | RunEvent::Refusal { step, at, .. }
             | RunEvent::Summary { step, at, .. }
             | RunEvent::Reasoning { step, at, .. }
             | RunEvent::Content { step, at, .. } => {
-                self.open.insert((*step, *at));
+                self.unfinished.insert((*step, *at));
             }
             RunEvent::Incomplete { step, at } => {
-                self.open.remove(&(*step, *at));
+                self.unfinished.remove(&(*step, *at));
             }
             RunEvent::Message(message) => {
-                self.open.clear();
+                self.unfinished.clear();
                 self.messages.extend(message.id.clone());
             }
             RunEvent::Result { step, position, .. } => {
@@ -82,8 +82,8 @@ impl Logged {
         self.results.contains(&(step, position))
     }
 
-    /// What was begun and never became a message: step and place.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, Place)> {
-        self.open.iter().copied()
+    /// Contents that were begun and never became part of a message: step and place.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = (u32, Place)> {
+        self.unfinished.iter().copied()
     }
 }
