@@ -13,7 +13,7 @@ pub struct Limits {
     pub tokens: Option<u64>,
     /// Time for the whole run.
     pub time: Option<Duration>,
-    /// Time for one call of a tool that says nothing of its own.
+    /// Time for one call of a tool that declares no time of its own.
     pub tool_time: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Limits {
     "the limit {setting} is 0, so that nothing could run; set it to at least 1 or leave it out"
 )]
 pub struct BadLimit {
-    /// Which.
+    /// The name of the limit.
     pub setting: &'static str,
 }
 

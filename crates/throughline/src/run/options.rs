@@ -11,56 +11,54 @@ use crate::run::ContextProvider;
 use crate::thread::{OnBusy, OnInterrupt, OnOpenCalls, OnPark, Persistence};
 use crate::tool::Tool;
 
-/// What somebody gets who asks again with a key.
+/// The answer to a request whose idempotency key has a run already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnRepeat {
-    /// The answer of the first run, once it has ended.
+    /// The outcome of the first run, once it has ended.
     #[default]
     Wait,
-    /// At once the name of the first run, as [`RunError::Repeated`](crate::agent::RunError::Repeated).
+    /// At once the id of the first run, as [`RunError::Repeated`](crate::agent::RunError::Repeated).
     Tell,
 }
 
-/// What a caller may choose for one run; what is absent is the agent's.
+/// Settings for one run. What is absent is the agent's.
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// Tools for this run. One that has the name of an agent's tool stands in for it.
+    /// Tools for this run. One with the name of an agent's tool replaces it.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Tools that the service runs itself, such as a search of the web. One that it does not have is
-    /// listed in [`Outcome::losses`](crate::Outcome::losses).
+    /// Tools that the service runs itself, such as web search. A tool that it does not have is listed in [`Outcome::losses`](crate::Outcome::losses).
     pub hosted: Vec<ToolDef>,
-    /// Whether and which tools to call, for the first model call of the run; after that the model
-    /// chooses.
+    /// Which tools the first model call may or must use. For later calls the model chooses.
     pub choice: ToolChoice,
-    /// How the model is to answer.
+    /// Settings of the model calls.
     pub settings: Option<Settings>,
-    /// The model to ask.
+    /// The model to call.
     pub model: Option<String>,
     /// How far the run may go.
     pub limits: Option<Limits>,
-    /// Whether what a failed run has used counts for the run that goes on with its journal although
-    /// that one names limits. A retry of the same request names the same limits, and lifts none.
+    /// Whether what a failed run has used of its limits counts for the run that continues it, although
+    /// these options name limits. A retry of the same request names the same limits.
     pub keeps_spent: bool,
     /// Whether calls of a round run at once.
     pub calling: Option<Calling>,
-    /// What the application says behind the agent's instructions.
+    /// Instructions behind those of the agent.
     pub instructions: Option<String>,
-    /// Context providers for this run. One that has the name of an agent's stands in for it.
+    /// Context providers for this run. One with the name of an agent's provider replaces it.
     pub providers: Vec<Arc<dyn ContextProvider>>,
-    /// When the history moves.
+    /// When the history is published.
     pub persistence: Option<Persistence>,
     /// What to do when another run works on the thread.
     pub on_busy: Option<OnBusy>,
-    /// What to do with a run that died.
+    /// What to do with an interrupted run.
     pub on_interrupt: Option<OnInterrupt>,
-    /// What to do with calls that wait.
+    /// What to do with calls that wait on the thread.
     pub on_open_calls: Option<OnOpenCalls>,
-    /// What becomes of the run when it has to wait.
+    /// What to do when calls of the run have to wait.
     pub on_park: Option<OnPark>,
-    /// Whether older tool calls give way to digests of them.
+    /// Whether digests replace older tool calls in prompts.
     pub compaction: Option<Compaction>,
-    /// The id that the service is expected to have for this conversation; another one is refused
-    /// before the call.
+    /// The id that the service must have for this conversation. The run is refused if the thread has
+    /// another one.
     pub service_id: Option<String>,
     /// A key under which the store begins one run, however often the request is sent, and a digest
     /// of the request: the same key with another digest is refused.
@@ -70,9 +68,9 @@ pub struct RunOptions {
     pub on_repeat: OnRepeat,
     /// The id that the run is to have.
     pub run: Option<RunId>,
-    /// What a host needs to go on with the run in another process: an object that is kept with it,
-    /// once for each distinct content. Where it is given, the rest of these options is the host's
-    /// to make again, and none of it is kept.
+    /// What a host needs to resume the run in another process: an object that is stored with the run,
+    /// once for each distinct content. With it the host makes the other options again, and none of
+    /// them are stored.
     pub host: Option<RawJson>,
 }
 

@@ -31,7 +31,7 @@ pub trait Answering: Working {}
 #[derive(Debug)]
 pub enum Start {}
 
-/// Go on with a run that is parked, died or failed: [`Agent::resume`](crate::Agent::resume),
+/// Resume a run that is parked, interrupted or failed: [`Agent::resume`](crate::Agent::resume),
 /// [`Agent::resume_run`](crate::Agent::resume_run).
 #[derive(Debug)]
 pub enum Resume {}

@@ -1,4 +1,4 @@
-//! Tools with which a model gets at what it is shown only as a digest: by number, or by words.
+//! Tools that show a model the messages behind a digest, by number or by words.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use throughline_model::{Arguments, Body, Content, Message, Outcome, Output};
 use crate::prompt::number;
 use crate::tool::{CallContext, Effect, Parameters, Tool, ToolError, ToolOutput, ToolSpec};
 
-/// Characters that one answer has at most; a range gets at the rest.
+/// Characters that one answer has at most. A range of lines shows the rest.
 const MOST: usize = 20_000;
-/// Places that one answer names at most.
+/// Messages that one answer names at most.
 const PLACES: u64 = 50;
 
 /// What `expand` takes.
@@ -40,8 +40,8 @@ struct Recall {
     limit: Option<u64>,
 }
 
-/// One of the two.
-struct Looks {
+/// One of the two tools.
+struct RecordTool {
     spec: ToolSpec,
     look: fn(&Value<'_>, &ToolHistory) -> Result<String, ToolError>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn tools() -> [Arc<dyn Tool>; 2] {
         effect: Effect::ReadOnly,
         ..ToolSpec::named(name)
     };
-    let expands = Looks {
+    let expand_tool = RecordTool {
         spec: known(
             "expand",
             "Show in full what a line of the form [Earlier: … #N] stands for.",
@@ -71,7 +71,7 @@ pub(crate) fn tools() -> [Arc<dyn Tool>; 2] {
             expand(&asked, record)
         },
     };
-    let recalls = Looks {
+    let recall_tool = RecordTool {
         spec: known(
             "recall",
             "Find earlier messages and tool results of this conversation that have these words. \
@@ -87,11 +87,11 @@ pub(crate) fn tools() -> [Arc<dyn Tool>; 2] {
             Ok(recall(&asked, record))
         },
     };
-    [Arc::new(expands), Arc::new(recalls)]
+    [Arc::new(expand_tool), Arc::new(recall_tool)]
 }
 
 #[async_trait]
-impl Tool for Looks {
+impl Tool for RecordTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -111,7 +111,10 @@ fn expand(asked: &Expand, record: &ToolHistory) -> Result<String, ToolError> {
     if messages.is_empty() {
         return Err(format!("there is no #{} in this conversation", asked.seq).into());
     }
-    let whole: Vec<String> = messages.iter().map(|message| told(message)).collect();
+    let whole: Vec<String> = messages
+        .iter()
+        .map(|message| message_text(message))
+        .collect();
     let whole = whole.join("\n");
     let lines = whole.lines().count();
     let first = asked.from_line.unwrap_or(1).max(1);
@@ -122,7 +125,7 @@ fn expand(asked: &Expand, record: &ToolHistory) -> Result<String, ToolError> {
             break;
         }
         if out.len() + line.len() > MOST {
-            // A line that is longer than an answer is shown as far as it goes.
+            // A line that is longer than an answer is cut.
             let room = MOST.saturating_sub(out.len());
             out.extend(line.chars().take(room));
             let _ = write!(out, "\n[line {no} of {lines}; go on with from_line]");
@@ -145,7 +148,7 @@ fn recall(asked: &Recall, record: &ToolHistory) -> String {
         let texts: Vec<(String, String)> = message
             .contents
             .iter()
-            .map(|content| (mark(content), said(content)))
+            .map(|content| (mark(content), content_text(content)))
             .collect();
         let lines = || {
             let each = texts.iter();
@@ -164,12 +167,11 @@ fn recall(asked: &Recall, record: &ToolHistory) -> String {
     }
 }
 
-/// A message as text: what was said, asked of tools and answered by them. A result whose outcome is not `ok`
-/// begins with it.
-fn told(message: &Message) -> String {
+/// A message as text, with its calls and results. A result whose outcome is not `ok` begins with it.
+fn message_text(message: &Message) -> String {
     let mut out = String::new();
     for content in &message.contents {
-        let text = said(content);
+        let text = content_text(content);
         let mark = mark(content);
         if !mark.is_empty() {
             out.push_str(mark.trim_start());
@@ -183,7 +185,7 @@ fn told(message: &Message) -> String {
     out
 }
 
-/// The outcome of a result as a mark; empty for `ok` and for anything that is no result.
+/// The outcome of a result as a mark; empty for `ok` and for other contents.
 fn mark(content: &Content) -> String {
     match content.as_tool_result().map(|result| result.outcome) {
         None | Some(Outcome::Ok) => String::new(),
@@ -191,8 +193,8 @@ fn mark(content: &Content) -> String {
     }
 }
 
-/// What one content says; empty for what is not text.
-fn said(content: &Content) -> String {
+/// The text of a content; empty for contents without one.
+fn content_text(content: &Content) -> String {
     match &content.body {
         Body::Text(text) | Body::Refusal(text) => text.text.clone(),
         Body::ToolCall(call) => {

@@ -41,18 +41,18 @@ pub(crate) struct AgentSetup {
     pub(crate) threads: Option<Threads>,
     pub(crate) policy: HistoryPolicy,
     pub(crate) compaction: Compaction,
-    /// Who writes summaries, if not the model itself.
+    /// The client that writes summaries, if not the agent's own.
     pub(crate) narrator: Option<Arc<dyn ChatClient>>,
     /// Summaries that are being written.
     pub(crate) narratives: TaskTracker,
-    /// Whether tools of ours look into the conversation.
+    /// Whether the tools `expand` and `recall` are offered.
     pub(crate) recalls: bool,
     pub(crate) providers: Vec<Arc<dyn ContextProvider>>,
     pub(crate) filters: Vec<Arc<dyn MessageFilter>>,
     pub(crate) message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
-    /// Under which name services keep conversations of this agent.
+    /// The name under which service ids of this agent are stored.
     pub(crate) sub_agent: String,
-    /// Whether no layer of ours is put around the client.
+    /// Whether the client is used without layers of this library.
     pub(crate) as_is: bool,
     pub(crate) answers: Answers,
     /// How long an approval can be answered.
@@ -92,7 +92,7 @@ pub enum BuildError {
     },
 }
 
-/// Refuse providers of which two would share their state, or one has no place for it.
+/// Refuse providers that would share a state, or whose name is reserved.
 pub(crate) fn check_providers(providers: &[Arc<dyn ContextProvider>]) -> Result<(), BuildError> {
     let mut names = BTreeSet::new();
     for provider in providers {
@@ -100,7 +100,7 @@ pub(crate) fn check_providers(providers: &[Arc<dyn ContextProvider>]) -> Result<
         if !names.insert(name) {
             return Err(BuildError::ProviderClash { name: name.clone() });
         }
-        // Names with this beginning are ours, in the same state.
+        // The library stores its own state under names with this prefix.
         if name.is_empty() || name.starts_with("throughline.") {
             return Err(BuildError::ProviderName { name: name.clone() });
         }

@@ -1,4 +1,4 @@
-//! Answers as values.
+//! Answers as values of a type.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -23,13 +23,13 @@ pub struct TypedRun<T, O: Order = order::Start> {
     value: PhantomData<fn() -> T>,
 }
 
-/// What a typed run leaves.
+/// The value of a typed run, and its outcome.
 #[derive(Debug)]
 pub struct Typed<T> {
     /// The value; none if the run ended without an answer (parked, cancelled, refused), or at a
     /// limit with one that does not fit.
     pub value: Option<T>,
-    /// What every run leaves.
+    /// The outcome of the run.
     pub outcome: Outcome,
 }
 
@@ -48,15 +48,15 @@ pub enum TypedError {
     Unfit {
         /// The answer.
         text: String,
-        /// What is wrong with it. It may quote the answer; what is printed of it does not.
+        /// What is wrong with it. It may quote the answer, and `Display` and `Debug` leave that out.
         reason: String,
-        /// What the run left.
+        /// The outcome of the run.
         outcome: Box<Outcome>,
     },
 }
 
 impl TypedError {
-    /// What the run left: its transcript, usage and steps.
+    /// The outcome of the run: its transcript, usage and steps.
     pub fn outcome(&self) -> &Outcome {
         match self {
             Self::Failed(failed) => failed.outcome(),
@@ -81,8 +81,8 @@ impl fmt::Debug for TypedError {
     }
 }
 
-/// What serde says of a text, without the values that it quotes from there: what was found stands
-/// between the first words and `, expected`, and the place at the end.
+/// An error text of serde without the values that it quotes, which stand between the first words and
+/// `, expected`.
 fn without_values(reason: &str) -> String {
     let (reason, place) = match reason.rfind(" at line ") {
         Some(at) => reason.split_at(at),
@@ -92,8 +92,8 @@ fn without_values(reason: &str) -> String {
         .into_iter()
         .chain(["unknown variant", "unknown field"])
         .find(|words| reason.starts_with(words));
-    // Names of fields that are missing, and what the text itself lacks, come from the type and from
-    // the grammar. Anything else may be anything.
+    // Names of missing fields come from the type, and syntax errors from the grammar of JSON. Other
+    // texts may quote the answer.
     let plain = ["missing field `", "duplicate field `", "expected ", "EOF "]
         .into_iter()
         .chain([
@@ -174,7 +174,7 @@ fn read<T: DeserializeOwned>(outcome: Outcome) -> Result<Typed<T>, TypedError> {
     }
 }
 
-/// Read an answer: the value itself, or what stands in the field of one that is no object.
+/// Read an answer: the value itself, or the wrapped value of a type that is no object.
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         let wrapped = RawJson::new(text).ok();

@@ -1,4 +1,4 @@
-//! Reading a run that somebody else works on, or that is over.
+//! Reading the events of a run that another task works on, or that is over.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ const PAGE: usize = 256;
 /// How long to wait before a live run is asked for more. Writers flush at most every 20 ms.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why the events of a run cannot be read on.
+/// Why the events of a run cannot be read any further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
@@ -44,7 +44,7 @@ pub enum AttachError {
         /// Why.
         source: BadEvent,
     },
-    /// The bytes in which events are stored together are damaged.
+    /// The page in which several events are stored is damaged.
     #[error("the events of {run} from {first} to {last} are damaged; run `throughline fsck`")]
     Damaged {
         /// The run.
@@ -71,13 +71,13 @@ impl Threads {
 /// The events of a run after a number, each with its own.
 ///
 /// It ends after the run's last event. It also ends when the run waits for something (parked,
-/// interrupted, held) and there is no more to read; whoever wants what comes later attaches again
-/// after the last number. An end that says `parked` is not the last one if the run has gone on
-/// since, so it is read beyond.
+/// interrupted, held) and there is no more to read; a reader that wants later events attaches again
+/// after the last number. An end that says `parked` is not the last event if the run was resumed, so
+/// reading goes on behind it.
 ///
-/// A run that was not streamed stored no events: they are made from its journal, once it does not
-/// run any more. Events that this version does not know, and redacted ones, are passed over;
-/// numbers may therefore leave some out. After an error there is nothing more.
+/// A run without a reader stored no events: they are made from its journal when it does not run any
+/// more. Events of kinds that this version does not know, and redacted ones, are skipped, so that
+/// numbers may have gaps. After an error the stream ends.
 ///
 /// It only reads: dropping it changes nothing for the run.
 #[must_use = "a stream does nothing unless it is polled"]
@@ -93,7 +93,7 @@ impl Attached {
 }
 
 impl Attached {
-    /// What is known of a run so far, without waiting for more.
+    /// Read the events of a run so far, without waiting for more.
     pub fn so_far(store: Store, scope: TenantScope, run: RunId) -> Self {
         let mut reader = Reader::new(store, scope, run, None);
         reader.follows = false;
@@ -110,7 +110,7 @@ impl Attached {
             }
         });
         Self {
-            // What unfolds must not be polled after its end; what is fused may.
+            // An unfolded stream must not be polled after its end; a fused one may.
             events: events.fuse().boxed(),
         }
     }
@@ -127,19 +127,12 @@ impl Stream for Attached {
 /// Where events come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// None was read yet.
+    /// No event was read yet.
     Unknown,
-    /// They are stored.
+    /// The store has them.
     Stored,
-    /// Nowhere any more: the last one is read, or in `ready`.
+    /// The last event is read, or in `ready`.
     Over,
-}
-
-/// Whether the run was seen not to run, and so stored all its events, since they were last read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PageRead {
-    No,
-    Stands,
 }
 
 struct Reader {
@@ -150,8 +143,10 @@ struct Reader {
     from: EventNo,
     ready: VecDeque<(EventNo, Result<RunEvent, BadEvent>)>,
     origin: Origin,
-    looked: PageRead,
-    /// Whether more is waited for while the run works.
+    /// Whether the run was seen not to run, and so had stored all its events, since they were last
+    /// read.
+    has_stopped: bool,
+    /// Whether it waits for more events while the run works.
     follows: bool,
 }
 
@@ -164,7 +159,7 @@ impl Reader {
             from: after.map_or(0, |no| no.saturating_add(1)),
             ready: VecDeque::new(),
             origin: Origin::Unknown,
-            looked: PageRead::No,
+            has_stopped: false,
             follows: true,
         }
     }
@@ -172,7 +167,7 @@ impl Reader {
     async fn next(&mut self) -> Result<Option<(EventNo, RunEvent)>, AttachError> {
         loop {
             while let Some((no, event)) = self.ready.pop_front() {
-                if let Some(event) = self.known(no, event).await? {
+                if let Some(event) = self.unless_skipped(no, event).await? {
                     return Ok(Some((no, event)));
                 }
             }
@@ -183,15 +178,15 @@ impl Reader {
         }
     }
 
-    /// The event, unless it is to be passed over.
-    async fn known(
+    /// The event, unless it is skipped.
+    async fn unless_skipped(
         &mut self,
         no: EventNo,
         event: Result<RunEvent, BadEvent>,
     ) -> Result<Option<RunEvent>, AttachError> {
         let event = match event {
             Ok(event) => event,
-            // Why it ended is no secret, and readers wait for the end.
+            // The stop reason is not redacted, and readers wait for the end.
             Err(error) if error.is_redacted_end() => {
                 let run = self.store.run(&self.scope, self.run).await;
                 match stop_of(&run.map_err(|source| self.failed(source))?) {
@@ -219,10 +214,10 @@ impl Reader {
         let page = self.stored(self.from, PAGE).await?;
         if !page.is_empty() {
             self.origin = Origin::Stored;
-            self.looked = PageRead::No;
+            self.has_stopped = false;
             return self.take(&page);
         }
-        if self.looked == PageRead::Stands {
+        if self.has_stopped {
             return self.finish().await;
         }
         let run = self.store.run(&self.scope, self.run).await;
@@ -237,7 +232,7 @@ impl Reader {
             | RunState::Cancelled
             | RunState::Failed
             | RunState::Unpublished
-            | RunState::Discarded => self.looked = PageRead::Stands,
+            | RunState::Discarded => self.has_stopped = true,
         }
         Ok(())
     }
@@ -246,7 +241,7 @@ impl Reader {
         for flush in page {
             let events = match flush.events() {
                 Some(events) => events,
-                // What was read before it is told first; then it is met again.
+                // Events before it are read first, then it is read again.
                 None if !self.ready.is_empty() => break,
                 None => {
                     return Err(AttachError::Damaged {
@@ -266,7 +261,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The run stands, and all that it stored is read.
+    /// The run does not run, and all events that it stored are read.
     async fn finish(&mut self) -> Result<(), AttachError> {
         let streamed = self.origin == Origin::Stored || !self.stored(0, 1).await?.is_empty();
         self.origin = Origin::Over;

@@ -17,8 +17,8 @@ use throughline_store::{RunId, StoredEvent, ThreadId};
 use crate::run::event::RunEvent;
 use crate::thread::StopReason;
 
-/// Numbers of kinds. They are stored: one is never changed, nor given to another kind. 0 is
-/// nobody's; the store writes it in the place of events that it cannot read.
+/// Numbers of kinds. They are stored: one is never changed, nor given to another kind. No kind has 0;
+/// the store writes it in the place of events that it cannot read.
 mod kind {
     pub(super) const STARTED: u16 = 1;
     pub(super) const ASKED: u16 = 2;
@@ -40,14 +40,14 @@ mod kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadEvent {
-    /// A later version wrote it. A reader passes it over: what it says is news, but whatever this
-    /// version knows of a run is told by the kinds that it knows.
+    /// A newer version wrote it. A reader skips it: the events of known kinds still have everything
+    /// that this version knows of a run.
     #[error("no event of kind {kind} is known; a newer version wrote it")]
     Unknown {
         /// The number of its kind.
         kind: u16,
     },
-    /// Its words were removed on purpose. A reader passes it over.
+    /// Its content was redacted. A reader skips it.
     #[error("the event of kind {kind} was redacted")]
     Redacted {
         /// The number of its kind.
@@ -72,7 +72,7 @@ pub enum BadEvent {
 }
 
 impl BadEvent {
-    /// Whether a reader passes it over and goes on.
+    /// Whether a reader skips it and goes on.
     pub const fn can_be_skipped(&self) -> bool {
         match self {
             Self::Unknown { .. } | Self::Redacted { .. } => true,
@@ -80,7 +80,7 @@ impl BadEvent {
         }
     }
 
-    /// Whether it is the end of a run whose words were removed.
+    /// Whether it is the end of a run that was redacted.
     pub(super) const fn is_redacted_end(&self) -> bool {
         matches!(self, Self::Redacted { kind: kind::ENDED })
     }
@@ -176,7 +176,7 @@ pub(crate) fn encode(event: &RunEvent) -> StoredEvent {
     StoredEvent { kind, body }
 }
 
-/// Read the stored form. Whatever the bytes are, it says so and does not panic.
+/// Read the stored form. Bytes of any kind are read or refused, and never panic.
 pub(crate) fn decode(event: &StoredEvent) -> Result<RunEvent, BadEvent> {
     let mut bytes = Bytes {
         kind: event.kind,
@@ -296,8 +296,8 @@ fn result(bytes: &mut Bytes<'_>) -> Result<RunEvent, BadEvent> {
     })
 }
 
-/// A call with an id and a name and nothing else: where ids come from is known to the model's
-/// stored form only.
+/// A call with an id and a name and nothing else, since only the stored form of a call keeps the
+/// origin of its id.
 fn named_call(call: &CallId, tool: &str) -> Content {
     Content::new(Body::ToolCall(ToolCall {
         call: call.clone(),
