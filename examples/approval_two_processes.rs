@@ -1,5 +1,5 @@
-//! One process parks a run because a call needs an approval; another one, whenever it comes,
-//! answers and goes on.
+//! One process parks a run because a call needs an approval; another one approves it later and
+//! resumes the run.
 //!
 //! ```sh
 //! cargo run -p throughline --example approval_two_processes
@@ -39,7 +39,7 @@ fn agent(store: &Store) -> Result<Agent, Failure> {
     Ok(agent.tool(book.needs_approval()).build()?)
 }
 
-/// The first process: somebody asks, and the run parks.
+/// The first process: it starts the run, which parks.
 async fn ask(folder: &Path) -> Result<(), Failure> {
     let store = store(folder).await?;
     let outcome = agent(&store)?.run("use book_berth with port=Hull").await?;
@@ -47,7 +47,7 @@ async fn ask(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The second process: somebody who is allowed to looks at what waits, and answers.
+/// The second process: an operator lists the waiting approvals and answers.
 async fn answer(folder: &Path) -> Result<(), Failure> {
     let store = store(folder).await?;
     let threads = Threads::of(&store);
@@ -58,7 +58,7 @@ async fn answer(folder: &Path) -> Result<(), Failure> {
     for approval in threads.approvals(&waiting, None).await?.found {
         let shown = approval.detail.as_ref().map_or("", |detail| detail.get());
         println!("second process: may this run? {shown}");
-        // The answer is bound to the very arguments that were shown, and is used once.
+        // The answer is bound to the arguments that were shown, and is used once.
         let decided = threads.decide(&approval, Decision::Approved, "the harbour master", None);
         decided.await?;
         let thread = threads.open(approval.thread).await?;

@@ -1,5 +1,5 @@
-//! A process dies in the middle of a round of tools; another one goes on. What had finished is not
-//! done again.
+//! A process dies in the middle of a round of tools, and another one resumes the run. Finished
+//! tools are not run again.
 //!
 //! ```sh
 //! cargo run -p throughline --example crash_and_resume
@@ -21,7 +21,7 @@ use throughline::{Agent, Demo, Outcome, tool};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What becomes of the process in the middle of the round.
+/// How the process behaves in the middle of the round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Dies,
@@ -30,7 +30,7 @@ enum Fate {
 
 async fn agent(folder: &Path, fate: Fate) -> Result<Agent, Failure> {
     let options = Options {
-        // A process that says nothing for so long counts as dead. Ten seconds if not set.
+        // A process without a heartbeat for this long counts as dead. The default is ten seconds.
         lease: Duration::from_secs(1),
         ..Options::default()
     };
@@ -49,16 +49,16 @@ async fn agent(folder: &Path, fate: Fate) -> Result<Agent, Failure> {
     });
     let agent = Agent::builder(Demo::new())
         .store(&store)
-        // Nobody said that this one may run twice, so it never does.
+        // This tool is not declared safe to repeat, so it runs at most once.
         .tool(start_pump)
-        // To close a closed gate does no harm: it may be tried again if its result was lost.
+        // Closing a closed gate does no harm: the call may be repeated if its result is lost.
         .tool(close_gate.effect(Effect::Idempotent))
         .serial_calls()
         .build()?;
     Ok(agent)
 }
 
-/// Go on with what the other process left, as soon as it counts as dead.
+/// Resumes the run of the other process, as soon as that counts as dead.
 async fn go_on(agent: &Agent, thread: &ThreadId) -> Result<Outcome, Failure> {
     let thread = agent.open(thread.clone()).await?;
     loop {
@@ -75,7 +75,7 @@ async fn go_on(agent: &Agent, thread: &ThreadId) -> Result<Outcome, Failure> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let id = ThreadId::new("storm")?;
-    // This program is both processes; the one that dies is told where the file is.
+    // This program is both processes; the one that dies gets the folder of the file.
     if let Some(folder) = std::env::args().nth(1) {
         let agent = agent(&PathBuf::from(folder), Fate::Dies).await?;
         let threads = agent.threads().ok_or("the agent has a store")?;

@@ -1,4 +1,4 @@
-//! A fork: two ways to go on from one place, side by side. What they share is stored once.
+//! A fork: two runs from one node, side by side. What they share is stored once.
 //!
 //! ```sh
 //! cargo run -p throughline --example fork_and_compare
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first = agent.run_on(&by_sea, "We leave on Monday.").await?;
     agent.run_on(&by_sea, "We go by sea.").await?;
 
-    // A run's id names the place where it ended: the fork does not know of the sea.
+    // The id of a run names the node where it ended: the fork does not see later messages.
     let new = NewThread::new(ThreadId::new("by-land")?);
     let by_land = threads.fork(first.run, new).await?;
     agent.run_on(&by_land, "We go by land.").await?;

@@ -1,5 +1,5 @@
-//! A client of one's own: anything that answers a conversation can be the model of an agent, and
-//! layers go around it like around any other.
+//! A custom client: any code that answers a conversation can be the model of an agent, and can be
+//! wrapped in layers.
 //!
 //! ```sh
 //! cargo run -p throughline --example own_client
@@ -12,7 +12,7 @@ use throughline::client::{Abilities, ChatRequest, ClientError, ClientExt, Retry,
 use throughline::model::{Message, Response};
 use throughline::{Agent, ChatClient};
 
-/// Says everything backwards.
+/// Reverses the last message.
 struct Backwards(Abilities);
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! Messages in a system of the application's own, which reduces its history as it likes. It is
-//! asked before each run, so the model is given what is left.
+//! A message store of the application, which shortens its history as it likes. It is read before
+//! each run, so that the model is sent what is left.
 //!
 //! ```sh
 //! cargo run -p throughline --example own_message_store
@@ -22,14 +22,14 @@ use throughline::{Agent, Demo, Thread};
 /// How many messages are kept.
 const KEPT: usize = 4;
 
-/// A box of papers: only the last few are kept.
+/// A store that keeps only the last few messages.
 #[derive(Clone, Default)]
 struct Papers(Arc<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
     messages: HashMap<String, Vec<Message>>,
-    /// Appends that were done: a process that died may ask for one again.
+    /// Completed appends: a process that died may repeat one.
     done: HashSet<String>,
 }
 

@@ -1,5 +1,5 @@
-//! When history moves: at the end of a run, or after each model call. A tool looks at the thread
-//! while its run is going on.
+//! When history moves: at the end of a run, or after each model call. A tool reads the thread
+//! during its run.
 //!
 //! ```sh
 //! cargo run -p throughline --example per_call
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Looks at this thread.",
         |call: CallContext| async move {
             let threads = call.dependency::<Threads>().ok_or("no threads")?;
-            // A run that has published nothing yet may have a thread that is empty.
+            // A run that has published nothing yet may have an empty thread.
             let thread = threads.open(call.thread.clone()).await;
             let thread = thread.map_err(|error| error.to_string())?;
             Ok::<_, ToolError>(format!("{} messages", thread.history().len()))

@@ -1,5 +1,5 @@
-//! A service that keeps the conversation itself: it is sent only what is new, under the id that it
-//! gave. Our record has everything all the same.
+//! A service that stores the conversation: it is sent only new messages, with the id that it
+//! issued. Our record has everything nevertheless.
 //!
 //! ```sh
 //! cargo run -p throughline --example service_history
@@ -19,7 +19,7 @@ use throughline::model::{Message, Response};
 use throughline::thread::Owner;
 use throughline::{Agent, ChatClient, Thread};
 
-/// A service that keeps conversations, each answer under a new id.
+/// A service that stores conversations, each answer under a new id.
 struct Keeper {
     abilities: Abilities,
     kept: Mutex<HashMap<String, Vec<Message>>>,
@@ -73,7 +73,7 @@ impl ChatClient for Keeper {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(Keeper::new()).build()?;
     let thread = Thread::new();
-    // Who owns the history is said, never guessed: without this the run is refused.
+    // The owner is explicit: without this the run is refused.
     let owner = Owner::Service {
         upstream: "keeper".to_owned(),
     };

@@ -1,4 +1,4 @@
-//! Text as it comes, tools as they run.
+//! Streams text and the progress of tools.
 //!
 //! ```sh
 //! cargo run -p throughline --example streaming -- "use add with a=2 b=3"

@@ -1,5 +1,5 @@
-//! An answer as a value. The script stands in for a model that keeps to the schema, as those of
-//! the vendors do when they are asked to.
+//! A typed answer. The script replaces a model that follows the schema, as vendors' models do on
+//! request.
 //!
 //! ```sh
 //! cargo run -p throughline --example structured
@@ -16,7 +16,7 @@ use throughline::Agent;
 use throughline::agent::TypedError;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 
-/// When the water is high.
+/// The time of high water.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Tide {
     port: String,
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(tide) = typed.value {
         println!("{}: {}", tide.port, tide.high);
     }
-    // What does not fit is an error that still has the answer and the transcript.
+    // An answer that does not fit is an error with the answer and the transcript.
     match agent.run("And at Goole?").typed::<Tide>().await {
         Err(TypedError::Unfit { text, outcome, .. }) => {
             println!("no value after {} messages: {text}", outcome.messages.len());

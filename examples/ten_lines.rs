@@ -1,5 +1,5 @@
-//! An agent in ten lines. The demo model works offline; `Anthropic::new("claude-…")` or another
-//! client takes its place.
+//! An agent in ten lines. The demo model needs no network; replace it by
+//! `Anthropic::new("claude-…")` or another client.
 //!
 //! ```sh
 //! cargo run -p throughline --example ten_lines

@@ -1,4 +1,5 @@
-//! Tools: a function with typed arguments, one that asks first, and one that the application runs.
+//! Tools: a function with typed arguments, one that needs approval, and one that the application
+//! runs.
 //!
 //! ```sh
 //! cargo run -p throughline --example tools
@@ -14,14 +15,14 @@ use serde::Deserialize;
 use throughline::tool::{CallContext, Effect};
 use throughline::{Agent, Demo, StopReason, Thread, tool};
 
-/// What `get_tide` takes. The model reads these lines.
+/// The arguments of `get_tide`. The model is shown these lines.
 #[derive(Deserialize, JsonSchema)]
 struct Harbour {
     /// The name of the port.
     port: String,
 }
 
-/// Something that tools depend on.
+/// A dependency of tools.
 struct Almanac;
 
 impl Almanac {

@@ -1,5 +1,5 @@
-//! Two processes talk on one thread in one SQLite file at the same time. Each waits for the other's
-//! turn to end and sees it.
+//! Two processes take turns on one thread in one SQLite file. Each waits for the other's turn to
+//! end and sees it.
 //!
 //! ```sh
 //! cargo run -p throughline --example two_processes
@@ -30,7 +30,7 @@ async fn threads(folder: &Path) -> Result<Threads, Failure> {
 
 async fn thread(threads: &Threads) -> Result<Thread, Failure> {
     let new = NewThread::new(ThreadId::new("log")?);
-    // Whoever comes second opens what the first one made.
+    // The second process opens the thread that the first one made.
     Ok(threads.open_or_create(new).await?)
 }
 
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Failure> {
     }
     let threads = threads(&folder).await?;
     let history = thread(&threads).await?.history();
-    // Whatever the order: each question has its answer behind it.
+    // In any order of turns, each question is followed by its answer.
     let answered = history.chunks(2).filter(|turn| match turn {
         [asked, answer] => answer.text() == format!("You said: \"{}\"", asked.text()),
         _ => false,

@@ -1,5 +1,5 @@
-//! The integration tests of this crate, in one executable: each executable costs a link and
-//! another copy of the code that generics expand to.
+//! The integration tests of this crate, in one executable, because each executable links all
+//! dependencies and has its own copy of generic code.
 
 mod compact;
 mod convert;

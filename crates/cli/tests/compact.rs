@@ -1,4 +1,4 @@
-//! `throughline compact`, through the front door.
+//! `throughline compact` as a process.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use throughline_testkit::{messages, property, trajectory};
 use throughline_wire::Format;
 use throughline_wire::transcript::{Limits, read};
 
-/// The formats that are written.
+/// The formats that can be written.
 const FORMATS: [&str; 7] = [
     "neutral",
     "openai-chat",
@@ -45,7 +45,7 @@ fn throughline(args: &[&str], input: &str) -> Run {
     let mut stdin = child.stdin.take().unwrap();
     let input = input.as_bytes().to_vec();
     let writer = std::thread::spawn(move || {
-        // A program that refuses its input early closes the pipe; that is its right.
+        // The program may refuse its input early and close the pipe.
         let _ = stdin.write_all(&input);
     });
     let Output {
@@ -61,7 +61,7 @@ fn throughline(args: &[&str], input: &str) -> Run {
     }
 }
 
-/// A command that works.
+/// Runs a command that must succeed.
 fn ok(args: &[&str], input: &str) -> Run {
     let run = throughline(args, input);
     assert_eq!(run.code, 0, "{args:?}: {}{}", run.out, run.err);
@@ -72,7 +72,7 @@ fn json(args: &[&str], input: &str) -> Value {
     serde_json::from_str(&ok(args, input).out).unwrap()
 }
 
-/// Messages as a file of our own.
+/// Messages as a file in our own format.
 fn neutral<'m>(said: impl IntoIterator<Item = &'m Message>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
@@ -86,14 +86,14 @@ fn neutral<'m>(said: impl IntoIterator<Item = &'m Message>) -> String {
     out
 }
 
-/// A session of an agent that works on code, in a format.
+/// A session of a coding agent, in a format.
 fn session(format: &str) -> String {
     let session = trajectory::synthetic().swap_remove(0);
     let file = neutral(session.messages.iter().map(|message| &**message));
     ok(&["convert", "--from", "neutral", "--to", format], &file).out
 }
 
-/// The numbers that messages of a file have.
+/// The numbers of the messages of a file.
 fn numbers(file: &str, format: &str) -> BTreeSet<u64> {
     let format: Format = format.parse().unwrap();
     let request = read(file.as_bytes(), &format, Limits::default())
@@ -109,7 +109,7 @@ fn numbers(file: &str, format: &str) -> BTreeSet<u64> {
     numbers
 }
 
-/// The numbers that digests name: what stands behind the last `#` of a line in brackets.
+/// The numbers that digests name, after the last `#` of a line in brackets.
 fn named(file: &str, format: &str) -> Vec<u64> {
     let format: Format = format.parse().unwrap();
     let request = read(file.as_bytes(), &format, Limits::default())

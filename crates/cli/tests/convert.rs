@@ -1,4 +1,4 @@
-//! `throughline convert`, through the front door.
+//! `throughline convert` as a process.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -20,7 +20,7 @@ fn throughline(args: &[&str], input: &[u8]) -> Run {
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        // A program that refuses its input early closes the pipe; that is its right.
+        // The program may refuse its input early and close the pipe.
         let _ = stdin.write_all(&input);
     });
     let Output {

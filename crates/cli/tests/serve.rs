@@ -16,7 +16,7 @@ use throughline_testkit::Scratch;
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
     command.args(args).current_dir(folder);
-    // Whatever the machine has set must not count.
+    // Variables of the machine must not have an effect.
     for (name, _) in std::env::vars() {
         let vendors = ["OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_"];
         if name.starts_with("THROUGHLINE_") || vendors.iter().any(|v| name.starts_with(v)) {
@@ -26,7 +26,7 @@ fn command(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A server that has said where it listens.
+/// A server that has printed its address.
 struct Running {
     child: Child,
     banner: serde_json::Value,
@@ -62,7 +62,7 @@ impl Running {
         self.banner["address"].as_str().unwrap()
     }
 
-    /// What comes back for a request, head and body.
+    /// The response to a request, head and body.
     fn ask(&self, line: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(self.address()).unwrap();
         let length = body.len();
@@ -77,7 +77,7 @@ impl Running {
         answer
     }
 
-    /// Ask it to stop; gives its exit code and what it wrote to standard error.
+    /// Asks the server to stop; returns its exit code and its standard error.
     fn stop(mut self) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(pid).status().unwrap().success());
@@ -88,7 +88,7 @@ impl Running {
     }
 }
 
-/// A run that ends by itself.
+/// Runs a command to its end.
 fn ended(mut command: Command) -> (Option<i32>, String, String) {
     let Output {
         status,
@@ -161,7 +161,7 @@ fn the_banner_says_where_and_what_to_try() {
             .success()
     );
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // The log is off.
+    // The log is disabled.
     assert_eq!(lines.count(), 0);
 }
 
@@ -271,7 +271,7 @@ fn an_address_that_is_taken_is_named() {
         err.contains(&address) && err.contains("cannot be listened on"),
         "{err}"
     );
-    // It made no store.
+    // No store was created.
     assert!(!folder.path().join("throughline.db").exists());
     first.stop();
 }

@@ -1,4 +1,4 @@
-//! The commands that work on a store, through the front door.
+//! The commands that use a store, as processes.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,8 +8,8 @@
 
 mod approvals;
 mod damage;
-mod left;
 mod tokens;
+mod unfinished_runs;
 mod view;
 
 use std::io::Write as _;
@@ -19,14 +19,14 @@ use std::process::{Command, Output, Stdio};
 use throughline_model::json::{RawJson, Value};
 use throughline_testkit::Scratch;
 
-/// What a command printed.
+/// The output of a command.
 struct Run {
     code: i32,
     out: String,
     err: String,
 }
 
-/// A folder with a store in it.
+/// A folder with a store.
 struct Place {
     scratch: Scratch,
     url: String,
@@ -39,7 +39,7 @@ impl Place {
         Self { scratch, url }
     }
 
-    /// A store with the example of the documentation in it.
+    /// A store with the example of the documentation.
     fn with_example(word: &str) -> Self {
         let place = Self::new(word);
         let run = place.input(&["threads", "import"], example().as_bytes());
@@ -71,7 +71,7 @@ impl Place {
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();
         let writer = std::thread::spawn(move || {
-            // A program that refuses its input early closes the pipe; that is its right.
+            // The program may refuse its input early and close the pipe.
             let _ = stdin.write_all(&input);
         });
         let Output {
@@ -87,7 +87,7 @@ impl Place {
         }
     }
 
-    /// The lines of a command that works.
+    /// The lines of a command that must succeed.
     fn ok(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!(
@@ -99,14 +99,14 @@ impl Place {
         run.out
     }
 
-    /// The JSON of a command that works.
+    /// The JSON of a command that must succeed.
     fn json(&self, args: &[&str]) -> RawJson {
         let out = self.ok(&[&["--json"], args].concat());
         assert_eq!(out.matches('\n').count(), 1, "{out}");
         RawJson::new(&out).unwrap()
     }
 
-    /// The one line of a command that fails, and the same as JSON.
+    /// The line of a command that must fail, after comparing it with its JSON form.
     fn fails(&self, args: &[&str], code: i32) -> String {
         self.fails_on(args, b"", code).0
     }
@@ -200,7 +200,7 @@ fn reading_commands_do_not_make_a_store() {
         );
         assert!(!place.file("store.db").exists(), "{args:?}");
     }
-    // The default is a file in the folder where one is.
+    // The default is a file in the current folder.
     let run = Command::new(env!("CARGO_BIN_EXE_throughline"))
         .args(["threads", "list"])
         .current_dir(place.scratch.path())
@@ -503,7 +503,7 @@ fn a_fork_shares_what_it_comes_from() {
     let form = place.json(&["threads", "fork", &format!("resp_{RUN}")]);
     assert_eq!(text(&form, &["from"]), "ticket-4711");
     assert!(text(&form, &["thread", "id"]).starts_with("thr_"), "{form}");
-    // The same again is done already; anything else is refused.
+    // Repeating it changes nothing; a different fork under the same id is refused.
     place.ok(&["threads", "fork", "ticket-4711", "--id", "other"]);
     let elsewhere = format!("node_{RUN}_0");
     let message = place.fails(&["threads", "fork", &elsewhere, "--id", "other"], 1);
@@ -520,7 +520,7 @@ fn a_fork_shares_what_it_comes_from() {
 }
 
 #[test]
-fn deleting_needs_a_word() {
+fn deleting_needs_a_confirmation() {
     let place = Place::with_example("delete");
     place.ok(&["threads", "fork", "ticket-4711", "--id", "other"]);
     assert_eq!(
@@ -533,7 +533,7 @@ fn deleting_needs_a_word() {
         message.contains("name the thread to delete it"),
         "{message}"
     );
-    // The branch that nobody shares is erased.
+    // The branch that no other thread shares is erased.
     assert_eq!(
         place.ok(&["threads", "delete", "ticket-4711", "--yes"]),
         "deleted thread ticket-4711 with 7 items; 1 erased, what other threads share stays\n"
@@ -614,7 +614,7 @@ fn runs_are_listed_and_shown() {
 #[test]
 fn a_run_that_was_left_behind_is_published_closed() {
     let place = Place::new("publish");
-    let run = left::interrupted(&place.url, "t");
+    let run = unfinished_runs::interrupted(&place.url, "t");
     let shown = place.ok(&["runs", "show", &run]);
     assert!(
         shown.contains("  interrupted  turn per_run  thread t  "),
@@ -676,7 +676,7 @@ fn a_run_that_was_left_behind_is_published_closed() {
 #[test]
 fn a_run_that_was_never_published_is_published_or_discarded() {
     let place = Place::new("unpublished");
-    let run = left::unpublished(&place.url, "t");
+    let run = unfinished_runs::unpublished(&place.url, "t");
     let form = place.json(&["runs", "publish", &run]);
     assert_eq!(text(&form, &["run"]), run);
     assert_eq!(
@@ -690,14 +690,14 @@ fn a_run_that_was_never_published_is_published_or_discarded() {
             .contains("  committed  turn per_run  ")
     );
 
-    let late = left::unpublished(&place.url, "t");
-    left::turn(&place.url, "t");
+    let late = unfinished_runs::unpublished(&place.url, "t");
+    unfinished_runs::turn(&place.url, "t");
     let message = place.fails(&["runs", "publish", &late], 1);
     assert!(message.contains("thread t has moved on since"), "{message}");
     let form = place.json(&["runs", "discard", &late]);
     assert_eq!(text(&form, &["discarded"]), late);
 
-    let other = left::unpublished(&place.url, "u");
+    let other = unfinished_runs::unpublished(&place.url, "u");
     assert_eq!(
         place.ok(&["runs", "discard", &other]),
         format!("discarded {other} on thread u: nothing of it is in the history\n")
@@ -709,9 +709,9 @@ fn a_run_that_was_never_published_is_published_or_discarded() {
 }
 
 #[test]
-fn a_run_that_somebody_works_on_is_left_alone() {
+fn a_running_run_is_neither_published_nor_discarded() {
     let place = Place::new("busy");
-    let (_store, run) = left::running(&place.url, "t");
+    let (_store, run) = unfinished_runs::running(&place.url, "t");
     for what in ["publish", "discard"] {
         let message = place.fails(&["runs", what, &run], 1);
         assert_eq!(
@@ -810,7 +810,7 @@ fn a_store_of_this_version_needs_no_migration() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_said_so() {
+fn unknown_names_are_reported() {
     let place = Place::with_example("names");
     let message = place.fails(&["threads", "show", "no thread"], 2);
     assert!(

@@ -1,8 +1,9 @@
-//! Measures closures against each other in one run, and holds their ratios to limits.
+//! Measures closures relative to each other in one process, and compares their ratios with limits.
 //!
-//! Absolute times say little on a shared machine, ratios taken side by side say much: the cases take turns,
-//! round after round, so whatever slows the machine down slows all of them. The figure of a case is its median
-//! over the rounds, and a ratio is the median of the ratios of each round.
+//! Absolute times depend on a shared machine; ratios of interleaved measurements hardly do: the
+//! cases take turns, round after round, so whatever slows the machine down slows all of them. The
+//! figure of a case is its median over the rounds, and a ratio is the median of the ratios of each
+//! round.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub use std::hint::black_box;
 
-/// What a ratio must keep to.
+/// The limit of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// The value may not be larger.
@@ -66,7 +67,7 @@ struct Case<'a> {
 
 struct Against {
     base: usize,
-    /// None compares without holding to anything.
+    /// `None` shows the ratio without a limit.
     limit: Option<Limit>,
 }
 
@@ -103,11 +104,11 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// Adds a closure whose time, divided by that of `base`, must keep to `limit`.
+    /// Adds a closure whose time, divided by that of `base`, is compared with `limit`.
     ///
     /// # Panics
     ///
-    /// When no case called `base` has been added before: the program that measures is wrong.
+    /// When no case called `base` has been added before.
     pub fn against(
         &mut self,
         name: impl Into<String>,
@@ -118,7 +119,7 @@ impl<'a> Bench<'a> {
         self.compared(name.into(), base, Some(limit), Box::new(work));
     }
 
-    /// Adds a closure whose ratio to `base` is shown and held to nothing.
+    /// Adds a closure whose ratio to `base` is shown without a limit.
     ///
     /// # Panics
     ///
@@ -146,7 +147,7 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// Runs every case, interleaved, and gives one row for each.
+    /// Runs every case, interleaved, and returns a row for each.
     pub fn run(mut self) -> Report {
         let repeats: Vec<u32> = self
             .cases
@@ -155,7 +156,8 @@ impl<'a> Bench<'a> {
             .collect();
         let mut times = vec![Vec::with_capacity(self.rounds); self.cases.len()];
         for round in 0..self.rounds {
-            // Rotating the order keeps a case from always running on the cache its neighbour left behind.
+            // Rotating the order keeps a case from always running with the caches that its
+            // neighbour left.
             for turn in 0..self.cases.len() {
                 let index = (round + turn) % self.cases.len();
                 let taken = time(&mut self.cases[index].work, repeats[index]);
@@ -195,22 +197,22 @@ pub struct Row {
     pub figure: String,
     /// The figure divided by that of the case it is compared with.
     pub ratio: Option<f64>,
-    /// What the ratio must keep to; a row with a limit and no ratio does not hold.
+    /// The limit of the ratio; a row with a limit and no ratio does not hold.
     pub limit: Option<Limit>,
 }
 
 impl Row {
-    /// Whether the ratio keeps to the limit.
+    /// Whether the ratio is within the limit.
     pub fn holds(&self) -> bool {
         self.limit
             .is_none_or(|limit| self.ratio.is_some_and(|ratio| limit.holds(ratio)))
     }
 }
 
-/// What a bench found, row by row.
+/// The results of a bench, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What the rows are about.
+    /// The title of the rows.
     pub name: String,
     /// The rows in the order they were added.
     pub rows: Vec<Row>,
@@ -230,14 +232,14 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Whether every ratio keeps to its limit.
+    /// Whether every ratio is within its limit.
     pub fn holds(&self) -> bool {
         self.rows.iter().all(Row::holds)
     }
 
-    /// Writes the rows to standard output and gives the code to exit with: 1 when a limit is broken.
+    /// Writes the rows to standard output and returns the exit code: 1 when a limit is broken.
     pub fn finish(&self) -> ExitCode {
-        // A reader that went away is no reason to change the verdict.
+        // A closed pipe does not change the verdict.
         let _ = write!(io::stdout().lock(), "{self}");
         if self.holds() {
             ExitCode::SUCCESS
@@ -286,7 +288,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The most memory this process has had resident, in bytes; None where the system does not say.
+/// The peak resident memory of this process, in bytes; `None` where the system does not say.
 pub fn peak_rss() -> Option<u64> {
     status_bytes(
         &std::fs::read_to_string("/proc/self/status").ok()?,
@@ -294,7 +296,7 @@ pub fn peak_rss() -> Option<u64> {
     )
 }
 
-/// The memory this process has resident now, in bytes; None where the system does not say.
+/// The resident memory of this process, in bytes; `None` where the system does not say.
 pub fn current_rss() -> Option<u64> {
     status_bytes(
         &std::fs::read_to_string("/proc/self/status").ok()?,
@@ -312,7 +314,7 @@ fn status_bytes(status: &str, key: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// How often to repeat the closure so that one sample takes about as long as asked.
+/// How often to repeat the closure so that one sample takes about as long as requested.
 fn calibrate(work: &mut dyn FnMut(), sample: Duration) -> u32 {
     let mut repeats = 1;
     loop {
@@ -321,7 +323,7 @@ fn calibrate(work: &mut dyn FnMut(), sample: Duration) -> u32 {
             return repeats;
         }
         let missing = sample.as_secs_f64() / taken.as_secs_f64().max(1e-9);
-        // A first run is often slow, so approach the target in steps rather than in one leap.
+        // The first run is often slow, so the target is approached in steps.
         repeats = (f64::from(repeats) * missing.clamp(1.1, 10.0)).ceil() as u32;
     }
 }

@@ -1,4 +1,4 @@
-//! Ways to cut a byte stream into chunks, for tests that chunk boundaries do not show.
+//! Ways to cut a byte stream into chunks, for tests that chunk boundaries have no effect.
 
 use crate::Rng;
 

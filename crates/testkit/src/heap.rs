@@ -1,24 +1,25 @@
-//! An allocator that counts what a thread holds, for tests that compare an estimate of memory with the truth.
+//! An allocator that counts the memory of a thread, for tests that compare an estimate with the
+//! truth.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe to implement")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What an allocator adds to each allocation, about: its header or the rest of its size class.
+/// The overhead of an allocation, approximately: its header or the rest of its size class.
 const OVERHEAD: isize = 16;
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The allocator of the system, with a count for each thread. A test program names it as its
+/// The system's allocator, with a count per thread. A test program declares it as its
 /// `#[global_allocator]`.
 pub struct CountingAllocator;
 
 impl CountingAllocator {
-    /// How many bytes this thread has allocated and not freed, with 16 more for each allocation. Memory
-    /// that another thread frees stays counted here.
+    /// The bytes that this thread has allocated and not freed, plus 16 for each allocation. Memory
+    /// that another thread frees remains counted here.
     pub fn held() -> isize {
         HELD.get()
     }

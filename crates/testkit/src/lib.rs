@@ -1,8 +1,8 @@
-//! What the tests and bench programs of Throughline share.
+//! Shared code of Throughline's tests and bench programs.
 //!
-//! Everything random here comes from a seed, and everything that reads JSON has a reader of its own, so that
-//! a mistake in the code under test cannot hide behind the same mistake in its test. Nothing here is
-//! published, and nothing here is meant for production code.
+//! All randomness comes from a seed, and checks of JSON use a reader of their own, so that a
+//! mistake in the code under test cannot hide behind the same mistake in its test. This crate is
+//! not published and not meant for production code.
 
 mod json_eq;
 mod reader;

@@ -1,4 +1,4 @@
-//! Random messages: histories as agents make them, and messages with everything in them.
+//! Random messages: histories as agents make them, and messages with arbitrary contents.
 
 use throughline_model::json::RawJson;
 use throughline_model::{
@@ -13,8 +13,7 @@ use crate::generate::{self, Json};
 
 /// A history of about `size` messages: users ask, a model answers and calls tools, tools answer.
 ///
-/// Some calls stay without a result and some ids repeat, as they do in life. Nothing in it came
-/// from a vendor.
+/// Some calls have no result and some ids repeat, as in real histories. It has no vendor data.
 pub fn history(rng: &mut Rng, size: usize) -> Vec<Message> {
     let mut messages = Vec::new();
     if rng.chance(0.3) {
@@ -214,7 +213,7 @@ fn raw_object(rng: &mut Rng) -> RawJson {
     RawJson::new(&text).unwrap_or_else(|_| RawJson::object(|_| {}))
 }
 
-/// A message with anything in it that a message can have, sensible or not.
+/// A message with arbitrary contents, sensible or not.
 pub fn anything(rng: &mut Rng, size: usize) -> Message {
     let role = match rng.below(7) {
         0 => Role::System,
@@ -379,7 +378,7 @@ fn any_vendor(rng: &mut Rng) -> Vendor {
         2 => Form::Bare,
         _ => Form::Within,
     };
-    // A format that this version does not know: nothing in it can be read as one that it does.
+    // A format that this version does not know, so that it cannot be decoded.
     let wire = Wire::Other("some-new-wire".into());
     let mut vendor = Vendor::form(wire, form).with_slots(Slots {
         id: slot(rng),

@@ -1,4 +1,4 @@
-//! Small damage and small growth, for inputs that start out well formed.
+//! Small damage and small additions, for well-formed inputs.
 
 use crate::Rng;
 use crate::generate::Json;

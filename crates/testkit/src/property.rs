@@ -1,4 +1,4 @@
-//! Runs a property over many random cases, and says how to get a failing case back.
+//! Runs a property over many random cases, and prints how to replay a failing case.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -50,7 +50,7 @@ pub fn property(name: &str, cases: u64, check: impl FnMut(&mut Rng, usize) -> Re
     }
 }
 
-/// How many of something there are in a test: `count`, times the factor of the environment.
+/// The number of repetitions of a test: `count`, times the factor of the environment.
 ///
 /// # Panics
 ///
@@ -62,7 +62,7 @@ pub fn scaled(count: u64) -> usize {
     ((count as f64 * settings.scale).round() as usize).max(1)
 }
 
-/// What the environment says about a run.
+/// The settings of a run from the environment.
 #[derive(Debug, Clone, PartialEq)]
 struct PropertySettings {
     seed: u64,
@@ -110,7 +110,7 @@ fn seed_from_clock() -> u64 {
     splitmix64(&mut state)
 }
 
-/// Runs the cases; gives their number, or what to print about the first that failed.
+/// Runs the cases; returns their number, or the message about the first failure.
 fn run(
     name: &str,
     cases: u64,

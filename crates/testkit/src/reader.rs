@@ -1,12 +1,13 @@
-//! A small JSON reader that keeps tokens and positions as they stand in the source.
+//! A small JSON reader that keeps tokens and positions as in the source.
 //!
-//! It is deliberately apart from the reader in the model crate: that one is under test. It does not interpret
-//! numbers and it accepts lone surrogates in escapes, because both are the business of the comparison.
+//! It is deliberately separate from the parser in the model crate, which is under test. It does not
+//! interpret numbers and accepts unpaired surrogates in escapes, because the comparison handles
+//! both.
 
-/// Deeper documents are refused rather than risking the stack of a test thread.
+/// Deeper documents are refused, because the stack of a test thread is limited.
 const MAX_DEPTH: usize = 1024;
 
-/// One value and where it stands: `text[start..end]` is its source.
+/// A value and its position: `text[start..end]` is its source.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) start: usize,
@@ -32,7 +33,7 @@ pub(crate) struct Member<'a> {
     pub(crate) value: Node<'a>,
 }
 
-/// Reads one document with nothing but whitespace around it.
+/// Reads one document, with whitespace around it.
 pub(crate) fn read(text: &str) -> Result<Node<'_>, String> {
     let mut reader = Reader { text, at: 0 };
     reader.skip_whitespace();
@@ -45,7 +46,7 @@ pub(crate) fn read(text: &str) -> Result<Node<'_>, String> {
     }
 }
 
-/// The value of a string token as UTF-16, which can also say what a lone surrogate is.
+/// The value of a string token as UTF-16, which can represent unpaired surrogates.
 pub(crate) fn string_units(token: &str) -> Vec<u16> {
     let mut units = Vec::with_capacity(token.len());
     let mut chars = token[1..token.len() - 1].chars();
@@ -54,7 +55,7 @@ pub(crate) fn string_units(token: &str) -> Vec<u16> {
             units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
             continue;
         }
-        // The reader has checked the escapes of every token it hands out.
+        // The reader has checked the escapes of every token.
         match chars.next() {
             Some('n') => units.push(0x0a),
             Some('t') => units.push(0x09),

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 /// A small seeded generator (xoshiro256++): the same seed always gives the same choices, on every machine.
 ///
-/// It is fast and even, and it is not for secrets.
+/// It is fast and uniform, and not for secrets.
 ///
 /// ```
 /// use throughline_testkit::Rng;

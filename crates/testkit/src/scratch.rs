@@ -1,4 +1,4 @@
-//! A private directory that goes away with its owner.
+//! A temporary directory that is removed with its owner.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Make one. The word shows up in its name.
+    /// Makes a directory with a word in its name.
     ///
     /// # Panics
     ///
@@ -18,8 +18,8 @@ impl Scratch {
             .expect("the directory for temporary files can be written")
     }
 
-    /// Make one in memory, where the machine has such a place. For processes that are killed it
-    /// is as good as a disk, for a power cut it is not.
+    /// Makes a directory in memory, if the machine has such a place. It survives process kills like
+    /// a disk, but not a power cut.
     ///
     /// # Panics
     ///
@@ -39,12 +39,12 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The URL of a SQLite store in it.
+    /// The URL of a SQLite store in the directory.
     pub fn sqlite(&self, name: &str) -> String {
         format!("sqlite://{}", self.0.join(name).display())
     }

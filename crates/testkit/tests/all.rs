@@ -9,7 +9,7 @@ mod trials;
 
 use std::process::Command;
 
-/// A process of the worker executable, as the program `name`.
+/// Starts the program `name` of the worker executable.
 fn worker(name: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command.arg(name);

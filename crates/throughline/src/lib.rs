@@ -1,7 +1,7 @@
-//! Agents that lose nothing.
+//! Durable agents for any model vendor.
 //!
-//! An agent has instructions, tools and a [`ChatClient`]; running it makes model calls and tool
-//! calls until it stops, and every exit says why and returns the whole transcript.
+//! An agent has instructions, tools and a [`ChatClient`]. A run of it makes model calls and tool
+//! calls until it stops; every run ends with a stop reason and the whole transcript.
 //!
 //! ```
 //! use throughline::{Agent, Demo};

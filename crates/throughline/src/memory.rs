@@ -1,8 +1,8 @@
-//! A budget for the memory that the parts of a process hold together.
+//! A memory budget that the parts of a process share.
 //!
-//! Memory is counted by who takes it: whoever reads something of unknown size (a request body, a
-//! model's answer) reserves room before it grows, and waits or is refused when there is none. What is
-//! counted are bytes of content times the number of copies that are made of them, not allocations.
+//! Code that reads data of unknown size (a request body, a model's answer) reserves memory before
+//! it allocates, and waits or is refused when there is none. The unit is bytes of content times the
+//! number of copies that are made of it, not allocations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Reservations up to this size have an eighth of the budget for themselves, so that small requests
-/// get through when large ones have taken the rest.
+/// succeed when large ones have taken the rest.
 const SMALL: usize = 64 << 10;
 
-/// How long the first of those that wait does so before it may go beyond the budget.
+/// How long the first waiter waits before it may exceed the budget.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// So many bytes of memory may be held at once. Clones are the same budget.
+/// A limit on the bytes that are reserved at the same time. Clones share the budget.
 ///
 /// ```
 /// use throughline::client::MemoryBudget;
@@ -41,34 +41,34 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// What small reservations hold.
+    /// Bytes of small reservations.
     small: usize,
-    /// What the others hold.
+    /// Bytes of large reservations.
     large: usize,
     /// The number of the next reservation.
     next: u64,
-    /// The reservations that wait for room, by their numbers. Only the first of them is woken: if all
-    /// were, each byte that is given back would cost as much as there are waiters.
+    /// The reservations that wait for memory, by number. Only the first one is woken: waking all of
+    /// them would cost as much as there are waiters for each byte that is returned.
     waiting: BTreeMap<u64, Arc<Notify>>,
-    /// The one reservation that may grow beyond the budget. If all that wait held a part of what they
-    /// need, none of them could ever go on; so one of them may, and gives everything back in the end.
+    /// The one reservation that may exceed the budget. If every waiter held a part of what it
+    /// needs, none of them could continue; so one of them may, and returns everything in the end.
     exempt: Option<u64>,
 }
 
-/// There is no room for a reservation in a [`MemoryBudget`].
+/// A [`MemoryBudget`] has no room for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} bytes of memory are needed, and {held} of {most} are in use")]
 pub struct OutOfMemory {
-    /// How much the reservation was to hold.
+    /// The bytes that were requested.
     pub wanted: usize,
-    /// How much all of them held.
+    /// The bytes that were reserved.
     pub held: usize,
-    /// How much they may hold.
+    /// The bytes that may be reserved.
     pub most: usize,
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
+    /// A budget of a number of bytes.
     pub fn new(most: usize) -> Self {
         Self(Arc::new(Shared {
             most,
@@ -76,27 +76,27 @@ impl MemoryBudget {
         }))
     }
 
-    /// How many bytes may be held.
+    /// The bytes that may be reserved.
     pub fn most(&self) -> usize {
         self.0.most
     }
 
-    /// The largest single reservation that can ever be granted.
+    /// The largest single reservation that can be granted.
     pub fn largest(&self) -> usize {
         self.0.for_large()
     }
 
-    /// How many bytes are held.
+    /// The bytes that are reserved.
     pub fn held(&self) -> usize {
         self.0.state().held()
     }
 
-    /// Whether so much is held that whoever can give memory back should do it: more than a half.
+    /// Whether more than half of the budget is reserved, so that caches should release memory.
     pub fn is_scarce(&self) -> bool {
         self.held() > self.0.most / 2
     }
 
-    /// A reservation of nothing, to be resized.
+    /// An empty reservation, to be resized.
     pub fn reservation(&self) -> Reservation {
         let mut state = self.0.state();
         state.next += 1;
@@ -115,21 +115,21 @@ impl State {
         self.small + self.large
     }
 
-    /// A reservation holds `after` in place of `before`.
+    /// Changes a reservation from `before` to `after` bytes.
     fn replace(&mut self, before: usize, after: usize) {
         *self.pool(before) -= before;
         *self.pool(after) += after;
     }
 
-    /// A reservation has waited in vain for a while: if it is the first, and no other one is exempt,
-    /// it is from now on.
+    /// Exempts a reservation that has waited for a while, if it is the first waiter and no other
+    /// one is exempt.
     fn exempt_first(&mut self, number: u64) {
         if self.exempt.is_none() && self.waiting.keys().next() == Some(&number) {
             self.exempt = Some(number);
         }
     }
 
-    /// Have the first that waits try again.
+    /// Wakes the first waiter.
     fn wake(&self) {
         if let Some(first) = self.waiting.values().next() {
             first.notify_one();
@@ -149,7 +149,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What large reservations may fill: the rest is for small ones.
+    /// The bytes that large reservations may take; the rest is for small ones.
     fn for_large(&self) -> usize {
         self.most - self.most / 8
     }
@@ -164,7 +164,7 @@ impl fmt::Debug for MemoryBudget {
     }
 }
 
-/// Memory that is held, until this is dropped.
+/// Reserved memory, until this is dropped.
 pub struct Reservation {
     shared: Arc<Shared>,
     number: u64,
@@ -172,12 +172,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many bytes it holds.
+    /// The reserved bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Hold so many bytes instead, if there is room for them.
+    /// Changes the size, if there is room.
     pub fn try_resize(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         let (shared, before) = (Arc::clone(&self.shared), self.bytes);
         let mut state = shared.state();
@@ -202,8 +202,8 @@ impl Reservation {
         Ok(())
     }
 
-    /// Hold so many bytes instead, and wait at most so long for room. Of those that wait, the one
-    /// that was made first is served first.
+    /// Changes the size, and waits for room for a limited time. Waiters are served in the order in
+    /// which their reservations were made.
     pub async fn resize(&mut self, bytes: usize, wait: Duration) -> Result<(), OutOfMemory> {
         if self.try_resize(bytes).is_ok() {
             return Ok(());
@@ -219,22 +219,21 @@ impl Reservation {
             if now >= until {
                 return Err(refused);
             }
-            // A wake-up that brings too little does not postpone this: small amounts are given back
-            // all the time while other runs make progress.
+            // A wake-up that frees too little does not restart this timeout: other runs return
+            // small amounts all the time while they make progress.
             if now >= patience {
                 self.shared.state().exempt_first(self.number);
                 patience = now + PATIENCE;
                 continue;
             }
             let woken = waiting.woken.notified();
-            // Woken or not, what is next depends on the time and on the room there is.
+            // Whether woken or timed out, the loop checks the time and the room again.
             let _ = tokio::time::timeout_at(until.min(patience), woken).await;
         }
     }
 
-    /// Hold about so many bytes instead, for a size that changes often: less than 64 KiB is not counted,
-    /// and neither is a change by less. Whether there is room does not matter, as for
-    /// [`set`](Self::set).
+    /// Tracks a size that changes often: sizes below 64 KiB count as zero, and changes by less than
+    /// that are ignored. Does not fail if there is no room, as [`set`](Self::set).
     pub fn follow(&mut self, bytes: usize) {
         let bytes = if bytes < SMALL { 0 } else { bytes };
         if bytes.abs_diff(self.bytes) >= SMALL {
@@ -242,7 +241,7 @@ impl Reservation {
         }
     }
 
-    /// Hold so many bytes instead, whether there is room or not: for memory that is taken already.
+    /// Changes the size without checking the room, for memory that is in use already.
     pub fn set(&mut self, bytes: usize) {
         let mut state = self.shared.state();
         state.replace(self.bytes, bytes);
@@ -270,7 +269,7 @@ impl fmt::Debug for Reservation {
     }
 }
 
-/// A reservation among those that wait, until this is dropped.
+/// Registers a waiting reservation, until it is dropped.
 struct Waiting {
     shared: Arc<Shared>,
     number: u64,
@@ -295,7 +294,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.waiting.remove(&self.number);
-        // There may be room for the next one too.
+        // There may be room for the next waiter too.
         state.wake();
     }
 }
@@ -317,7 +316,7 @@ mod tests {
         let budget = MemoryBudget::new(8 << 20);
         let mut large = reserved(&budget, budget.largest());
         assert!(budget.reservation().try_resize(SMALL + 1).is_err());
-        // Even if more is taken than was to be.
+        // Also if more is reserved than the budget allows.
         large.set(budget.most() + 1);
         let small: Vec<_> = (0..16).map(|_| reserved(&budget, SMALL)).collect();
         assert!(budget.reservation().try_resize(1).is_err(), "it is full");
@@ -383,13 +382,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_of_many_that_wait_for_each_other_goes_on() {
         let budget = MemoryBudget::new(8 << 20);
-        // Seven answers have grown until nothing is left, and none of them is whole.
+        // Seven answers have grown until nothing is left, and none of them is complete.
         let grown = (0..7).map(|_| reserved(&budget, 1 << 20));
         let mut waiting = Vec::new();
         for mut one in grown.collect::<Vec<_>>() {
             waiting.push(tokio::spawn(async move {
                 let resized = one.resize((1 << 20) + (1 << 18), WAIT).await;
-                // It is whole, and its memory is given back.
+                // This answer is complete, and its memory is returned.
                 drop(one);
                 resized
             }));

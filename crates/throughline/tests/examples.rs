@@ -1,4 +1,4 @@
-//! The examples do what they say. They are built with the tests; here they are run.
+//! Runs the examples, which are built with the tests.
 
 use std::path::PathBuf;
 use std::process::Command;

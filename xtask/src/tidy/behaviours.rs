@@ -19,10 +19,11 @@ const BUILT: &[RangeInclusive<u32>] = &[1..=178, 187..=236, 245..=249];
 const HEAD: &str = "\
 # Behaviours and their tests
 
-What the library does in its corners is a numbered list of lines; the test of a line has its number and its
-content as its name, and runs whole and streamed; what is kept is tested on every engine. This table is made from the names by `cargo xtask behaviours`.
+Each rule of the library's behaviour has a number, and the tests of a rule have its number and its content in their
+names. They run with whole and with streamed answers; rules about storage are tested on every engine.
+`cargo xtask behaviours` generates this table from the names.
 
-| line | test | in |
+| rule | test | in |
 |---|---|---|
 ";
 

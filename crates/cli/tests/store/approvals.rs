@@ -1,4 +1,4 @@
-//! Calls that wait for somebody's word.
+//! Calls that wait for approval.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ const ASKED: Millis = 1_700_000_000_000;
 /// 2100-01-01 00:00:00
 const FAR: Millis = 4_102_444_800_000;
 
-/// A call that waits, the only one of its run.
+/// A waiting call, the only one of its run.
 struct Waits {
-    /// Makes the ids of approval and run.
+    /// The number from which the ids of approval and run are made.
     id: u8,
     thread: &'static str,
     shown: Shown,
@@ -30,7 +30,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// A payment, recorded as the library records it.
+    /// A payment, in the form in which the library stores it.
     fn new(id: u8, thread: &'static str, arguments: &str) -> Self {
         let mut detail = String::from(r#"{"tool":"pay","call":"call_1","arguments":"#);
         throughline_model::json::push_string(&mut detail, arguments);
@@ -59,7 +59,7 @@ impl Waits {
             .collect()
     }
 
-    /// Park its run in a store, long ago.
+    /// Parks its run in a store, in the past.
     fn park(self, place: &Place) -> Self {
         let options = Options {
             clock: Arc::new(ManualClock::at(ASKED)),
@@ -109,7 +109,7 @@ impl Waits {
     }
 }
 
-/// The state of the only call of a run.
+/// The state of a run's only call.
 fn call_state(place: &Place, run: &str) -> String {
     let form = place.json(&["runs", "show", run]);
     text(&only(&form, "calls"), &["state"])
@@ -268,7 +268,7 @@ fn an_answer_is_recorded_once_and_runs_nothing() {
             .contains("\nthis answer was recorded before; nothing ran yet")
     );
 
-    // Another one is too late, whoever gives it.
+    // A different answer is too late, from every operator.
     for other in [
         &["--deny", "--by", "ada"][..],
         &["--approve", "--by", "bob"],
@@ -319,7 +319,7 @@ fn a_denial_carries_its_reason() {
 }
 
 #[test]
-fn whoever_sits_there_answers() {
+fn an_answer_has_the_name_of_the_user() {
     let place = Place::new("approvals-by");
     let cases = [
         (1, "u", &[("USER", "ada"), ("USERNAME", "bob")][..], "ada"),
@@ -363,7 +363,7 @@ fn an_answer_is_for_the_arguments_that_were_shown() {
     place.ok(&["approvals", "answer", &id, "--approve", "--digest", &digest]);
     assert_eq!(state(&place, "bills"), "approved");
 
-    // A record that shows one thing and is bound to another approves nothing by itself.
+    // An approval that shows one thing and is bound to another is refused.
     let odd = Waits {
         shown: shown("pay", r#"{"to":"b"}"#),
         ..Waits::new(2, "odd", r#"{"to":"a"}"#)
@@ -421,7 +421,7 @@ fn what_cannot_be_answered_says_why_and_what_to_do() {
     assert_eq!(state(&place, "late"), "expired");
     assert_eq!(state(&place, "gone"), "withdrawn");
 
-    // Nobody learns whether another tenant has it.
+    // The answer does not reveal whether another tenant has it.
     let nobody = ApprovalId::from_bytes([9; 16]).to_string();
     let late = late.approval();
     for (id, tenant) in [(&nobody, "local"), (&late, "other")] {
@@ -443,7 +443,7 @@ fn what_cannot_be_answered_says_why_and_what_to_do() {
 }
 
 #[test]
-fn an_answer_needs_one_word_and_a_name() {
+fn an_answer_needs_a_decision_and_a_name() {
     let place = Place::new("approvals-usage");
     let call = Waits::new(1, "bills", "{}").park(&place);
     let id = call.approval();

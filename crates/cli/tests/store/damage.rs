@@ -1,4 +1,4 @@
-//! Damage on disk, as commands tell it.
+//! Damage on disk, as commands report it.
 
 use throughline_model::json::RawJson;
 
@@ -7,7 +7,7 @@ use super::{Place, RUN, number, text};
 #[test]
 fn b248_fsck_and_readers_name_the_thread_the_position_and_the_item() {
     let place = Place::with_example("damage");
-    // The third message, in the file as it was said.
+    // The third message, in the file as stored.
     let file = place.file("store.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let said = b"Today, and the wind.";

@@ -1,8 +1,8 @@
-//! How many tokens threads have, as commands tell it.
+//! The token counts of threads, as commands show them.
 
 use super::{Place, example, length, number, text};
 
-/// The `tokens` of what is in a list of a JSON form.
+/// The `tokens` of the members of a list in JSON.
 fn listed(form: &throughline_model::json::RawJson, list: &str) -> Vec<u64> {
     let value = form.value();
     let list = value.get(list).unwrap().as_array().unwrap();
@@ -30,13 +30,13 @@ fn b245_threads_are_listed_shown_and_exported_with_the_sum_of_their_tokens() {
             .contains("  7 items, 80 tokens, ")
     );
 
-    // The whole example was counted as it says.
+    // The export has the counts that the example has.
     let exported = place.ok(&["threads", "export", "ticket-4711"]);
     assert_eq!(exported, example());
     let form = place.json(&["threads", "export", "ticket-4711", "--out", "a.ndjson"]);
     assert_eq!(number(&form, &["tokens"]), 80);
 
-    // A fork from the middle, and a transcript that nobody counted.
+    // A fork from the middle, and a transcript without counts.
     let node = format!("node_{}_0", super::RUN);
     let fork = place.json(&["threads", "fork", &node, "--id", "fork"]);
     assert_eq!(number(&fork, &["thread", "tokens"]), 53);

@@ -1,4 +1,4 @@
-//! What a model would be given of a thread.
+//! What a model would be sent of a thread.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use throughline_testkit::trajectory;
 
 use super::{Place, Value};
 
-/// A store with a session of an agent in the thread `work`, and the epoch that was kept with it.
+/// A store with a session of an agent in the thread `work`, and its stored epoch.
 fn with_session(word: &str, policy: Option<Policy>) -> Place {
     let place = Place::new(word);
     let session = trajectory::synthetic().swap_remove(0);
@@ -94,7 +94,7 @@ fn the_epoch_that_holds_is_what_is_shown() {
 }
 
 #[test]
-fn what_was_folded_is_taken_back_and_what_is_pinned_stays() {
+fn undone_compactions_and_pins_are_shown() {
     let place = with_session("view-undo", Some(Policy::with_budget(8_000)));
     let full = place.json(&["view", "work", "--full"]);
     let told = messages(&full.value());
@@ -112,7 +112,7 @@ fn what_was_folded_is_taken_back_and_what_is_pinned_stays() {
         let view = place.json(&["view", thread]);
         assert_eq!(messages(&view.value()), told, "{thread}");
     }
-    // A pin holds whatever the budget is.
+    // A pin holds with every budget.
     let pinned = &told[4];
     let small = ["view", "work", "--budget", "8000"];
     assert!(!messages(&place.json(&small).value()).contains(pinned));
@@ -170,7 +170,7 @@ fn the_name_of_a_model_says_whose_form_it_is() {
         let file = request.raw().as_bytes();
         let run = place.input(&["validate", "--for", format], file);
         assert_eq!(run.code, 0, "{model}: {}", run.out);
-        // What was repaired for the vendor is listed beside it.
+        // Repairs for the vendor are listed beside it.
         let shown = place.run(&["view", "work", "--model", model]);
         assert_eq!(shown.code, 0, "{model}: {}", shown.err);
         assert!(shown.out.contains(&format!("\nas {format}: ")), "{model}");

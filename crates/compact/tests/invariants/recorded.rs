@@ -1,7 +1,7 @@
 //! Sessions that were recorded, where they are there.
 
 use throughline_compact::{Policy, ToolHistory};
-use throughline_testkit::trajectory::{FactKind, Session, facts, folded, recorded, said};
+use throughline_testkit::trajectory::{FactKind, Session, facts, folded, message_texts, recorded};
 
 use crate::invariants::chained::{Looked, play};
 use crate::invariants::check;
@@ -14,7 +14,11 @@ const ROOMY: u64 = 32_000;
 
 /// What users asked for and a view does not show.
 fn unsaid(session: &Session, history: &ToolHistory) -> (usize, Vec<String>) {
-    let texts: Vec<String> = history.view().iter().flat_map(|one| said(one)).collect();
+    let texts: Vec<String> = history
+        .view()
+        .iter()
+        .flat_map(|one| message_texts(one))
+        .collect();
     let text = folded(&texts.join("\n"));
     let mut asked = facts(session);
     asked.retain(|fact| fact.kind == FactKind::Request);

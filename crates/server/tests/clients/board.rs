@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use throughline_model::Wire;
 use throughline_testkit::loopkill::answer_posts;
-use throughline_testkit::upstream::{Extent, Fault, Heard, Recorded, Verdict};
+use throughline_testkit::upstream::{Extent, Fault, ModelInput, Recorded, Verdict};
 use throughline_testkit::web::{Cut, Cutter};
 use tokio::runtime::Handle;
 
@@ -138,7 +138,7 @@ fn last(vendor: &Vendor) -> Option<Value> {
 
 /// What the last request that the vendor took said.
 fn heard(vendor: &Vendor) -> Value {
-    let heard = last(vendor).map(|body| Heard::of(vendor.upstream.wire(), &body));
+    let heard = last(vendor).map(|body| ModelInput::of(vendor.upstream.wire(), &body));
     let heard = heard.unwrap_or_default();
     json!({"instructions": heard.instructions, "lines": heard.lines()})
 }

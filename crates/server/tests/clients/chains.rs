@@ -1,6 +1,6 @@
 //! Chains that are long, and chains with a hole.
 
-use throughline_testkit::upstream::Heard;
+use throughline_testkit::upstream::ModelInput;
 use throughline_testkit::web::{Client, Request};
 
 use crate::clients::world::{World, create, said, turn};
@@ -28,7 +28,7 @@ async fn a_chain_of_sixty_turns_reaches_each_vendor_whole_and_in_order() {
         let requests = vendor.upstream.requests();
         assert_eq!(requests.len(), TURNS, "{}", vendor.name);
         for (number, request) in requests.iter().enumerate() {
-            let heard = Heard::of(vendor.upstream.wire(), &request.body);
+            let heard = ModelInput::of(vendor.upstream.wire(), &request.body);
             assert_eq!(heard.lines(), wanted[..2 * number + 1], "{}", vendor.name);
         }
         // The first one continues nothing; all others are as long as each other.

@@ -1,4 +1,4 @@
-//! The agent at work: it begins runs, goes on with those of others, and says what it does.
+//! The agent: it begins runs, resumes those of other processes, and reports what it does.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,34 +11,34 @@ use throughline_store::{
     RunState, Step, StepNode, Stopped, Store, StoredEvent, TenantScope, ThreadId, shown,
 };
 
-use super::{Script, Way, Word};
+use super::{AgentEvent, DispatchMode, Script};
 use crate::Rng;
 use crate::record::{answered, assistant, calling, user};
 
-/// How often something is sent again when its outcome is unknown.
+/// How often an operation is sent again when its outcome is unknown.
 const AGAIN: usize = 4;
 
-/// Who hears what an agent says.
-pub trait Told: Send + Sync {
-    /// It says something.
-    fn word(&self, word: Word);
+/// Receives the events of an agent.
+pub trait EventSink: Send + Sync {
+    /// Receives an event.
+    fn event(&self, event: AgentEvent);
 
-    /// Whether others may come between its operations.
+    /// Whether other agents may act between its operations.
     fn yields(&self) -> bool {
         false
     }
 }
 
-/// Why an agent stops what it was doing.
+/// Why an agent stops an action.
 #[derive(Debug)]
 pub enum Halt {
-    /// As documented: another process was faster, or took the run over.
+    /// Refused as documented: another process was faster, or took the run over.
     Refused(Error),
-    /// The storage failed, again and again.
+    /// The storage failed repeatedly.
     Failed(Error),
 }
 
-/// A moment in which others come between.
+/// A point at which other agents may act.
 #[derive(Debug, Default)]
 struct Between(bool);
 
@@ -61,29 +61,29 @@ impl Future for Between {
 pub struct Driver<T> {
     store: Store,
     scope: TenantScope,
-    told: T,
+    sink: T,
     mode: Option<Mode>,
-    /// Runs that this process holds and no longer works on, since the storage failed.
+    /// Runs that this process owns and no longer works on, because the storage failed.
     mine: Mutex<HashMap<RunId, Lease>>,
     done: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
 }
 
-/// A run that is worked on.
+/// A run in progress.
 struct Held {
     lease: Lease,
     script: Script,
     next_event: u64,
 }
 
-impl<T: Told> Driver<T> {
-    /// An agent that works on a store, in one mode or in both.
-    pub fn new(store: Store, mode: Option<Mode>, told: T) -> Self {
+impl<T: EventSink> Driver<T> {
+    /// An agent on a store, in one mode or in both.
+    pub fn new(store: Store, mode: Option<Mode>, sink: T) -> Self {
         Self {
             store,
             scope: TenantScope::local(),
-            told,
+            sink,
             mode,
             mine: Mutex::default(),
             done: AtomicU64::new(0),
@@ -92,23 +92,23 @@ impl<T: Told> Driver<T> {
         }
     }
 
-    /// What it has done so far.
-    pub fn count(&self) -> Word {
+    /// Its counts so far.
+    pub fn count(&self) -> AgentEvent {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Word::Count {
+        AgentEvent::Count {
             done: get(&self.done),
             refused: get(&self.refused),
             failed: get(&self.failed),
         }
     }
 
-    /// The store it works on.
+    /// Its store.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    fn say(&self, word: Word) {
-        self.told.word(word);
+    fn report(&self, event: AgentEvent) {
+        self.sink.event(event);
     }
 
     fn mine(&self) -> MutexGuard<'_, HashMap<RunId, Lease>> {
@@ -116,12 +116,12 @@ impl<T: Told> Driver<T> {
     }
 
     async fn pass(&self) {
-        if self.told.yields() {
+        if self.sink.yields() {
             Between::default().await;
         }
     }
 
-    /// Do something, and send it again while its outcome is unknown.
+    /// Does an operation, and sends it again while its outcome is unknown.
     async fn operation<V>(&self, operation: impl AsyncFn() -> Result<V, Error>) -> Result<V, Halt> {
         let mut again = 0;
         loop {
@@ -155,14 +155,14 @@ impl<T: Told> Driver<T> {
                 }
                 other => {
                     let what = format!("{other} ({other:?}) at try {again}");
-                    self.say(Word::Trouble { what });
+                    self.report(AgentEvent::Trouble { what });
                     return Err(Halt::Failed(other));
                 }
             }
         }
     }
 
-    /// Do one thing on a thread: go on with what is unsettled there, or take a new turn.
+    /// One action on a thread: resumes an unsettled run there, or takes a new turn.
     pub async fn visit(&self, name: &str, rng: &mut Rng) -> Result<(), Halt> {
         let Ok(id) = ThreadId::new(name) else {
             return Ok(());
@@ -188,7 +188,7 @@ impl<T: Told> Driver<T> {
         self.turn(name, at, rng).await
     }
 
-    /// Settle what others left, and begin nothing. How many runs there were.
+    /// Settles the runs of other processes, and begins none. Returns how many there were.
     ///
     /// # Errors
     ///
@@ -208,12 +208,12 @@ impl<T: Told> Driver<T> {
         Ok(listed.found.len())
     }
 
-    /// Delete a thread and sweep.
+    /// Deletes a thread and purges.
     pub async fn delete(&self, name: &str) -> Result<(), Halt> {
         let Ok(id) = ThreadId::new(name) else {
             return Ok(());
         };
-        self.say(Word::Deleting {
+        self.report(AgentEvent::Deleting {
             thread: name.to_owned(),
         });
         let delete = async || match self.store.delete(&self.scope, &id).await {
@@ -221,7 +221,7 @@ impl<T: Told> Driver<T> {
             other => other,
         };
         self.operation(delete).await?;
-        self.say(Word::Deleted {
+        self.report(AgentEvent::Deleted {
             thread: name.to_owned(),
         });
         self.operation(async || self.store.purge(50).await).await?;
@@ -246,7 +246,7 @@ impl<T: Told> Driver<T> {
             events: Some(events(0, 2)),
             ..Begin::new(run, at, NewItem::of(&[user(&script.ask)]))
         };
-        self.say(Word::Trying { key, run });
+        self.report(AgentEvent::Trying { key, run });
         let begun = self
             .operation(async || self.store.begin(&self.scope, &begin).await)
             .await?;
@@ -254,11 +254,11 @@ impl<T: Told> Driver<T> {
             Begun::Started(started) => started,
             Begun::Repeated(run) => {
                 let what = format!("a new key found {}", run.id);
-                self.say(Word::Trouble { what });
+                self.report(AgentEvent::Trouble { what });
                 return Ok(());
             }
         };
-        self.say(Word::Begun {
+        self.report(AgentEvent::Begun {
             run,
             thread: name.to_owned(),
             mode,
@@ -266,9 +266,9 @@ impl<T: Told> Driver<T> {
         self.work(started.lease).await
     }
 
-    /// Go on with a run that another process left.
+    /// Resumes a run of another process.
     async fn go_on(&self, run: &Run) -> Result<(), Halt> {
-        // Taken out, so that no two agents of this process work on it.
+        // Removed, so that no two agents of this process work on it.
         let known = self.mine().remove(&run.id);
         let lease = match (run.state, known) {
             (RunState::Running, Some(lease)) => lease,
@@ -292,11 +292,11 @@ impl<T: Told> Driver<T> {
                     .await
             })
             .await?;
-        self.say(Word::Claimed { run: run.id });
+        self.report(AgentEvent::Claimed { run: run.id });
         Ok(started.lease)
     }
 
-    /// Answer what a run waits for; every fourth call is denied.
+    /// Answers the approvals of a run; every fourth call is denied.
     async fn answer_all(&self, run: &Run) -> Result<(), Halt> {
         let filter = ApprovalFilter {
             thread: Some(run.thread.clone()),
@@ -326,11 +326,11 @@ impl<T: Told> Driver<T> {
         Ok(())
     }
 
-    /// Work on a run until it is settled, parked or taken over.
+    /// Works on a run until it is settled, parked or taken over.
     async fn work(&self, lease: Lease) -> Result<(), Halt> {
         let done = self.rounds(lease).await;
         if let Err(Halt::Failed(_)) = &done {
-            // How far it came is unknown: it is gone on with later.
+            // Its progress is unknown: it is resumed later.
             self.mine().insert(lease.run, lease);
         }
         done
@@ -376,14 +376,14 @@ impl<T: Told> Driver<T> {
         self.operation(async || self.store.flush(&self.scope, held.lease, &flush).await)
             .await?;
         held.next_event = end;
-        self.say(Word::Events { run, end });
+        self.report(AgentEvent::Events { run, end });
         Ok(())
     }
 
-    /// Call the model and record what it asks for.
+    /// Calls the model and records its calls.
     async fn step(&self, held: &mut Held, no: u32) -> Result<Journal, Halt> {
         let run = held.lease.run;
-        self.say(Word::Model { run, step: no });
+        self.report(AgentEvent::Model { run, step: no });
         let round = &held.script.rounds[no as usize];
         let ids: Vec<String> = round.iter().map(|call| call.id.clone()).collect();
         let planned = round.iter().map(|call| PlannedCall {
@@ -394,7 +394,7 @@ impl<T: Told> Driver<T> {
         });
         let approvals = (0u32..)
             .zip(round)
-            .filter(|(_, call)| call.way == Way::Approved);
+            .filter(|(_, call)| call.dispatch == DispatchMode::Approved);
         let step = Step {
             no,
             items: NewItem::of(&[calling(&ids)]),
@@ -416,12 +416,12 @@ impl<T: Told> Driver<T> {
         self.operation(async || self.store.step(&self.scope, held.lease, &step).await)
             .await?;
         held.next_event += 3;
-        self.say(Word::Step { run, step: no });
+        self.report(AgentEvent::Step { run, step: no });
         self.journal(run).await
     }
 
-    /// See to the calls that have no result. `false` when the run had to be parked.
-    /// `stepped` is the step that was just written here.
+    /// Handles the calls without a result. Returns false when the run had to be parked. `stepped`
+    /// is the step that was just written here.
     async fn calls(
         &self,
         held: &mut Held,
@@ -441,24 +441,26 @@ impl<T: Told> Driver<T> {
         let flush = events(held.next_event, 1);
         self.operation(async || self.store.park(&self.scope, held.lease, Some(&flush)).await)
             .await?;
-        self.say(Word::Parked {
+        self.report(AgentEvent::Parked {
             run: held.lease.run,
         });
         Ok(false)
     }
 
-    /// See to one call. `false` when it has to wait.
+    /// Handles one call. Returns false when it has to wait.
     async fn call(&self, held: &Held, call: &Execution, fresh: bool) -> Result<bool, Halt> {
         let mut intends = false;
         let mut dispatches = true;
         match call.state {
             CallState::Planned => intends = call.effect != Effect::ReadOnly,
-            // Whether its owner dispatched it is not known, unless the intent is one's own: then it
-            // came with the step. One that came apart is of a process that took the run over.
+            // Whether its owner dispatched it is unknown, unless the intent was written here, with
+            // the step. An intent that was written separately is of a process that took the run
+            // over.
             CallState::Intent => {
                 let round = held.script.rounds.get(call.at.step as usize);
                 let planned = round.and_then(|round| round.get(call.at.position as usize));
-                let own = fresh && planned.is_some_and(|planned| planned.way == Way::Together);
+                let own = fresh
+                    && planned.is_some_and(|planned| planned.dispatch == DispatchMode::WithStep);
                 dispatches = own || call.effect != Effect::Once;
             }
             CallState::Approval => match self.decision(call).await? {
@@ -478,7 +480,7 @@ impl<T: Told> Driver<T> {
             .await?;
         }
         if dispatches {
-            self.say(Word::Tool {
+            self.report(AgentEvent::Tool {
                 run,
                 step,
                 position,
@@ -494,7 +496,7 @@ impl<T: Told> Driver<T> {
                 .await
         })
         .await?;
-        self.say(Word::Result {
+        self.report(AgentEvent::Result {
             run,
             step,
             position,
@@ -528,21 +530,21 @@ impl<T: Told> Driver<T> {
             };
             self.operation(async || self.store.end(&self.scope, held.lease, &end).await)
                 .await?;
-            self.say(Word::Failed { run });
+            self.report(AgentEvent::Failed { run });
             return Ok(());
         }
-        self.say(Word::Model { run, step });
+        self.report(AgentEvent::Model { run, step });
         let publish = Publish {
             events: Some(events(held.next_event, 1)),
             ..Publish::new(step, NewItem::of(&[assistant(&held.script.answer)]))
         };
         self.operation(async || self.store.publish(&self.scope, held.lease, &publish).await)
             .await?;
-        self.say(Word::Done { run });
+        self.report(AgentEvent::Done { run });
         Ok(())
     }
 
-    /// Close a run that is to be cancelled.
+    /// Closes a run that is to be cancelled.
     async fn close(&self, held: &Held, journal: &Journal) -> Result<(), Halt> {
         let run = held.lease.run;
         let waiting = journal
@@ -561,7 +563,7 @@ impl<T: Told> Driver<T> {
         };
         self.operation(async || self.store.publish(&self.scope, held.lease, &publish).await)
             .await?;
-        self.say(Word::Closed { run });
+        self.report(AgentEvent::Closed { run });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What agents said, kept outside of their processes, and whether the store agrees.
+//! Compares the reports of agents, which are kept outside of their processes, with the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use throughline_store::{
     RunId, RunState, Span, Store, TenantScope, ThreadId,
 };
 
-use super::{Script, Word};
+use super::{AgentEvent, Script};
 use crate::record::{block_on, short, user, whole_runs};
 
 /// What is known of one run.
@@ -32,40 +32,40 @@ struct Dispatched {
     keys: BTreeSet<String>,
 }
 
-/// What agents said.
+/// The reports of all agents.
 #[derive(Debug, Default)]
 pub struct Ledger {
     runs: BTreeMap<RunId, Known>,
     keys: BTreeMap<String, RunId>,
-    /// Calls of tools.
+    /// Tool calls.
     tools: BTreeMap<(RunId, u32, u32), Dispatched>,
     deleting: BTreeSet<String>,
     deleted: BTreeSet<String>,
     claimed: BTreeSet<RunId>,
-    /// Runs and keys of which something was said since the last look.
+    /// Runs and keys with reports since the last check.
     recent: BTreeSet<RunId>,
-    /// Several processes speak at once, so the order of their words says nothing.
+    /// Whether several processes report concurrently, so that the order of reports means nothing.
     unordered: bool,
     wrong: Vec<String>,
     audit: Audit,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Things that a store acknowledged.
+    /// Acknowledged operations.
     pub acknowledged: u64,
-    /// Runs that were published.
+    /// Published runs.
     pub published: u64,
     /// Runs that were taken over.
     pub claimed: u64,
-    /// Calls of tools.
+    /// Tool calls.
     pub dispatched: u64,
-    /// Calls of models.
+    /// Model calls.
     pub models: u64,
-    /// Operations done, refused as documented, and failed for the storage's sake.
+    /// Operations that were done, refused as documented, and failed because of the storage.
     pub operations: (u64, u64, u64),
-    /// Requests made again under their keys.
+    /// Requests that were repeated with their keys.
     pub retries: u64,
 }
 
@@ -100,7 +100,7 @@ impl std::fmt::Display for Audit {
 }
 
 impl Ledger {
-    /// A ledger to which several processes speak at once.
+    /// A ledger for several concurrent processes.
     pub fn unordered() -> Self {
         Self {
             unordered: true,
@@ -114,53 +114,53 @@ impl Ledger {
         calls.filter(|(run, ..)| self.claimed.contains(run)).count()
     }
 
-    /// Note a line that an agent wrote.
+    /// Records a line that an agent printed.
     pub fn line(&mut self, line: &str) {
         match line.parse() {
-            Ok(word) => self.word(word),
+            Ok(event) => self.event(event),
             Err(error) => self.wrong.push(error),
         }
     }
 
-    /// Note a word.
-    pub fn word(&mut self, word: Word) {
+    /// Records an event.
+    pub fn event(&mut self, event: AgentEvent) {
         self.audit.acknowledged += u64::from(!matches!(
-            word,
-            Word::Ready
-                | Word::Trying { .. }
-                | Word::Model { .. }
-                | Word::Tool { .. }
-                | Word::Deleting { .. }
-                | Word::Count { .. }
-                | Word::Trouble { .. }
+            event,
+            AgentEvent::Ready
+                | AgentEvent::Trying { .. }
+                | AgentEvent::Model { .. }
+                | AgentEvent::Tool { .. }
+                | AgentEvent::Deleting { .. }
+                | AgentEvent::Count { .. }
+                | AgentEvent::Trouble { .. }
         ));
-        match word {
-            Word::Ready => {}
-            Word::Trying { key, run } => {
+        match event {
+            AgentEvent::Ready => {}
+            AgentEvent::Trying { key, run } => {
                 self.recent.insert(run);
                 self.keys.insert(key, run);
             }
-            Word::Begun { run, thread, mode } => {
+            AgentEvent::Begun { run, thread, mode } => {
                 let known = self.runs.entry(run).or_default();
                 known.begun = true;
                 known.thread = Some(thread);
                 known.mode = Some(mode);
             }
-            Word::Claimed { run } => {
+            AgentEvent::Claimed { run } => {
                 self.audit.claimed += 1;
                 self.claimed.insert(run);
             }
-            Word::Model { run, step } => {
+            AgentEvent::Model { run, step } => {
                 self.audit.models += 1;
                 if !self.unordered && self.run(run).steps.contains(&step) {
                     self.wrong
                         .push(format!("step {step} of {run} was repeated"));
                 }
             }
-            Word::Step { run, step } => {
+            AgentEvent::Step { run, step } => {
                 self.run(run).steps.insert(step);
             }
-            Word::Tool {
+            AgentEvent::Tool {
                 run,
                 step,
                 position,
@@ -180,31 +180,31 @@ impl Ledger {
                 call.count += 1;
                 call.keys.insert(key);
             }
-            Word::Result {
+            AgentEvent::Result {
                 run,
                 step,
                 position,
             } => {
                 self.run(run).results.insert((step, position));
             }
-            Word::Events { run, end } => {
+            AgentEvent::Events { run, end } => {
                 let known = self.run(run);
                 known.events = known.events.max(end);
             }
-            Word::Parked { .. } => {}
-            Word::Done { run } => {
+            AgentEvent::Parked { .. } => {}
+            AgentEvent::Done { run } => {
                 self.audit.published += 1;
                 self.run(run).done = true;
             }
-            Word::Closed { run } => self.run(run).closed = true,
-            Word::Failed { run } => self.run(run).failed = true,
-            Word::Deleting { thread } => {
+            AgentEvent::Closed { run } => self.run(run).closed = true,
+            AgentEvent::Failed { run } => self.run(run).failed = true,
+            AgentEvent::Deleting { thread } => {
                 self.deleting.insert(thread);
             }
-            Word::Deleted { thread } => {
+            AgentEvent::Deleted { thread } => {
                 self.deleted.insert(thread);
             }
-            Word::Count {
+            AgentEvent::Count {
                 done,
                 refused,
                 failed,
@@ -213,7 +213,7 @@ impl Ledger {
                 self.audit.operations.1 += refused;
                 self.audit.operations.2 += failed;
             }
-            Word::Trouble { what } => self.wrong.push(what),
+            AgentEvent::Trouble { what } => self.wrong.push(what),
         }
     }
 
@@ -222,32 +222,33 @@ impl Ledger {
         self.runs.entry(run).or_default()
     }
 
-    /// What was counted.
+    /// The counts.
     pub fn audit(&self) -> Audit {
         self.audit
     }
 
-    /// Whether a thread is, or may be, gone.
+    /// Whether a thread is, or may be, deleted.
     fn is_gone(&self, known: &Known) -> bool {
         let thread = known.thread.as_ref();
         thread.is_none_or(|thread| self.deleting.contains(thread))
     }
 
-    /// Everything acknowledged is there, unaltered; no tool was called that should not have been.
+    /// Checks that everything acknowledged is stored unchanged, and that no tool was called that
+    /// should not have been.
     ///
     /// # Errors
     ///
-    /// The first thing that is not as it should be.
+    /// The first violation.
     pub fn check(&mut self, store: &Store) -> Result<(), String> {
         self.recent = self.runs.keys().copied().collect();
         self.check_recent(store)
     }
 
-    /// The same for the runs of which something was said since the last time.
+    /// Checks the runs with reports since the last check.
     ///
     /// # Errors
     ///
-    /// The first thing that is not as it should be.
+    /// The first violation.
     pub fn check_recent(&mut self, store: &Store) -> Result<(), String> {
         let recent = std::mem::take(&mut self.recent);
         if let Some(wrong) = self.wrong.first() {
@@ -276,7 +277,7 @@ impl Ledger {
             let Ok(id) = ThreadId::new(thread) else {
                 continue;
             };
-            // Another process may have made it anew; what was in it must be gone.
+            // Another process may have recreated it; its old contents must be gone.
             let read = block_on(store.read(&TenantScope::local(), &At::Thread(id), Span::Tail, 1));
             match read {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
@@ -286,7 +287,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Make every request again under its key, once: the answer is the run that it got.
+    /// Repeats every request with its key, once: the answer must be its run.
     ///
     /// # Errors
     ///
@@ -316,7 +317,7 @@ impl Ledger {
                 )
             };
             if !begun && block_on(store.run(&scope, *run)).is_err() {
-                // It never came to be, so the key is free.
+                // The run was never created, so the key is free.
                 continue;
             }
             self.audit.retries += 1;
@@ -386,7 +387,7 @@ fn check_run(store: &Store, run: RunId, known: &Known) -> Result<(), String> {
     Ok(())
 }
 
-/// The events of a run are numbered without gaps, and each is the one with its number.
+/// Checks that the events of a run are numbered without gaps, and that each has its number.
 fn check_events(store: &Store, run: RunId, end: u64) -> Result<(), String> {
     let scope = TenantScope::local();
     let flushes = block_on(store.events(&scope, run, 0, 10_000))
@@ -410,12 +411,12 @@ fn check_events(store: &Store, run: RunId, end: u64) -> Result<(), String> {
 }
 
 impl Ledger {
-    /// What a reader sees of a thread: whole runs, each in one piece, and of a `per_run` run all
-    /// or nothing.
+    /// Checks what a reader sees of a thread: whole runs, each contiguous, and all or nothing of a
+    /// `per_run` run.
     ///
     /// # Errors
     ///
-    /// What is seen in part.
+    /// A partially visible run.
     pub fn poll(store: &Store, thread: &str, limit: usize) -> Result<usize, String> {
         let scope = TenantScope::local();
         let Ok(id) = ThreadId::new(thread) else {
@@ -431,7 +432,7 @@ impl Ledger {
         for (place, (run, texts)) in runs.into_iter().enumerate() {
             let hex = run.to_hex();
             let first = texts.first().map_or("", String::as_str);
-            // The first one may have been cut by the limit.
+            // The first run may be cut by the limit.
             let cut = place == 0 && page.more;
             let whole = cut || first.starts_with(&format!("{hex} ask"));
             let last = texts.last().map_or("", String::as_str);

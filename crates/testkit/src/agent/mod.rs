@@ -1,16 +1,16 @@
-//! A small agent for campaigns: what it does follows from the id of the run, so that any process
-//! can go on where another one was killed, and an outsider knows what should be there.
+//! A small agent for campaigns. Its actions follow from the id of the run, so that any process can
+//! resume a run of a killed one, and the test knows the expected result.
 //!
-//! It says what it is about to do and what was acknowledged, word by word ([`Word`]); a [`Ledger`]
-//! outside of its process keeps the words and compares them with the store.
+//! It reports what it is about to do and what was acknowledged ([`AgentEvent`]); a [`Ledger`]
+//! outside of its process compares the reports with the store.
 
 mod driver;
+mod event;
 mod ledger;
 mod script;
 pub mod turns;
-mod word;
 
-pub use driver::{Driver, Halt, Told};
+pub use driver::{Driver, EventSink, Halt};
+pub use event::AgentEvent;
 pub use ledger::{Audit, Ledger};
-pub use script::{Script, ScriptCall, Way};
-pub use word::Word;
+pub use script::{DispatchMode, Script, ScriptCall};

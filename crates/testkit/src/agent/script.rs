@@ -1,54 +1,54 @@
-//! What a run says and does, decided by its id.
+//! The actions of a run, which follow from its id.
 
 use throughline_store::{CallState, Effect, Mode, RunId};
 
 use crate::Rng;
 
-/// How a call comes to be dispatched.
+/// How a call is dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DispatchMode {
     /// Its intent is recorded with its step.
-    Together,
-    /// Its intent is recorded apart.
-    Apart,
+    WithStep,
+    /// Its intent is recorded separately.
+    Separate,
     /// It waits for an approval first.
     Approved,
 }
 
-/// One call of a script.
+/// A call of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptCall {
     /// Its id.
     pub id: String,
-    /// What its tool does.
+    /// The effect class of its tool.
     pub effect: Effect,
-    /// How it comes to be dispatched.
-    pub way: Way,
+    /// How it is dispatched.
+    pub dispatch: DispatchMode,
 }
 
 impl ScriptCall {
     /// The state in which its step records it.
     pub fn state(&self) -> CallState {
-        match self.way {
-            Way::Together => CallState::Intent,
-            Way::Apart => CallState::Planned,
-            Way::Approved => CallState::Approval,
+        match self.dispatch {
+            DispatchMode::WithStep => CallState::Intent,
+            DispatchMode::Separate => CallState::Planned,
+            DispatchMode::Approved => CallState::Approval,
         }
     }
 }
 
-/// What a run says and does.
+/// The script of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What is asked.
+    /// The input.
     pub ask: String,
     /// Rounds of calls.
     pub rounds: Vec<Vec<ScriptCall>>,
-    /// The last word.
+    /// The answer.
     pub answer: String,
     /// When it is published.
     pub mode: Mode,
-    /// Whether it fails in the end instead.
+    /// Whether it fails at its end instead.
     pub fails: bool,
 }
 
@@ -72,12 +72,12 @@ impl Script {
                             Effect::Keyed,
                             Effect::ReadOnly,
                         ]),
-                        way: *rng.pick(&[
-                            Way::Together,
-                            Way::Apart,
-                            Way::Apart,
-                            Way::Apart,
-                            Way::Approved,
+                        dispatch: *rng.pick(&[
+                            DispatchMode::WithStep,
+                            DispatchMode::Separate,
+                            DispatchMode::Separate,
+                            DispatchMode::Separate,
+                            DispatchMode::Approved,
                         ]),
                     })
                     .collect()
@@ -92,7 +92,7 @@ impl Script {
         }
     }
 
-    /// What a reader sees of it in short when all of it is published.
+    /// The texts that a reader sees when the whole run is published.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = vec![self.ask.clone()];
         for round in &self.rounds {

@@ -1,5 +1,5 @@
-//! Many writers on few threads: who appended what, when, and what readers saw, for the checker of
-//! append logs.
+//! Many writers on few threads: what was appended and read, and when, for the checker of append
+//! logs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::Rng;
 use crate::checkers::append_log::{Append, History, Outcome, Read, Time};
 use crate::record::{begin, user};
 
-/// What a writer says.
+/// A report of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriterEvent {
     /// A turn with these items is about to be tried.
@@ -28,18 +28,18 @@ pub enum WriterEvent {
         count: u64,
         /// The writer.
         process: u64,
-        /// When.
+        /// The time.
         time: Time,
     },
-    /// It ended.
+    /// The turn ended.
     Returned {
         /// The thread.
         thread: String,
         /// The first of its ids.
         id: u64,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// When.
+        /// The time.
         time: Time,
     },
     /// The whole thread was read.
@@ -48,14 +48,14 @@ pub enum WriterEvent {
         thread: String,
         /// The reader.
         process: u64,
-        /// From when.
+        /// The begin of the read.
         begun: Time,
-        /// To when.
+        /// The end of the read.
         ended: Time,
-        /// What was there.
+        /// The ids that were read.
         ids: Vec<u64>,
     },
-    /// Something that no writer should meet.
+    /// An error that no writer should get.
     Trouble(String),
 }
 
@@ -101,7 +101,7 @@ impl FromStr for WriterEvent {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        read(line).ok_or_else(|| format!("no word of a writer: {line}"))
+        read(line).ok_or_else(|| format!("not an event of a writer: {line}"))
     }
 }
 
@@ -143,7 +143,7 @@ fn read(line: &str) -> Option<WriterEvent> {
     })
 }
 
-/// The machine's clock, the same for all processes on it.
+/// The machine's clock, which all processes share.
 fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -157,12 +157,12 @@ pub struct Writer<'s> {
     pub store: &'s Store,
     /// The thread.
     pub thread: String,
-    /// Its own number.
+    /// The number of the writer.
     pub process: u64,
 }
 
 impl Writer<'_> {
-    /// Try one turn until it is done, refused for good, or of unknown outcome.
+    /// Tries one turn until it is done, refused for good, or of unknown outcome.
     pub async fn turn(&self, id: u64, rng: &mut Rng, say: impl Fn(WriterEvent)) {
         let count = rng.range(1..=3) as u64;
         let thread = self.thread.clone();
@@ -251,7 +251,7 @@ impl Writer<'_> {
         match self.store.publish(&scope, lease, &publish).await {
             Ok(_) => Ok(()),
             Err(error) => {
-                // No other process will publish it; a writer that waits need not wait longer.
+                // No other process will publish it; a waiting writer need not wait longer.
                 let end = End {
                     how: Stopped::Discarded,
                     note: None,
@@ -263,7 +263,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Read the whole thread.
+    /// Reads the whole thread.
     pub async fn look(&self, say: impl Fn(WriterEvent)) {
         let begun = now();
         match whole(self.store, &self.thread).await {
@@ -284,7 +284,7 @@ impl Writer<'_> {
 ///
 /// # Errors
 ///
-/// What the store says.
+/// Errors of the store.
 pub async fn whole(store: &Store, thread: &str) -> Result<Vec<u64>, Error> {
     let scope = TenantScope::local();
     let id = ThreadId::new(thread).map_err(|error| Error::Invalid {
@@ -300,19 +300,19 @@ pub async fn whole(store: &Store, thread: &str) -> Result<Vec<u64>, Error> {
         .collect())
 }
 
-/// What all writers said, by thread.
+/// The reports of all writers, by thread.
 #[derive(Debug, Default)]
 pub struct Histories {
     /// By thread.
     pub threads: BTreeMap<String, History>,
     /// Turns that were acknowledged, refused, and of unknown outcome.
     pub turns: (u64, u64, u64),
-    /// What no writer should meet.
+    /// Errors that no writer should get.
     pub trouble: Vec<String>,
 }
 
 impl Histories {
-    /// Note a line that a writer wrote.
+    /// Records a line that a writer printed.
     pub fn line(&mut self, line: &str) {
         let said = match line.parse() {
             Ok(said) => said,

@@ -1,8 +1,8 @@
-//! Is this history of appends and reads that of one log?
+//! Checks that a history of appends and reads is that of one append-only log.
 //!
-//! Every append has an id of its own, so the order of the log settles everything and no search is
-//! needed: the check is O(n log n). It is complete for logs that are only appended to and read
-//! from the start.
+//! Every append has a unique id, so the order of the log decides everything and no search is
+//! needed: the check is O(n log n). It is complete for logs that are only appended to and read from
+//! the start.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -51,7 +51,7 @@ pub struct Read {
     pub ids: Vec<u64>,
 }
 
-/// What clients saw of one log, and its order in the end.
+/// What clients saw of one log, and its final order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// All appends.
@@ -65,13 +65,13 @@ pub struct History {
 /// Why a history is not that of one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anomaly {
-    /// It was acknowledged and is not there.
+    /// An acknowledged append is missing.
     Lost(u64),
-    /// It is there more than once.
+    /// An append is there more than once.
     Doubled(u64),
-    /// It was refused and is there.
+    /// A refused append is there.
     Risen(u64),
-    /// No append has it.
+    /// An id that no append has.
     Invented(u64),
     /// A read is not a prefix of the order, from this place on.
     NotAPrefix {
@@ -80,21 +80,21 @@ pub enum Anomaly {
         /// Where it differs.
         place: usize,
     },
-    /// The first ended before the second began and stands after it.
+    /// The first ended before the second began and comes after it.
     Reordered {
         /// The first.
         first: u64,
         /// The second.
         second: u64,
     },
-    /// A read began after it ended and does not have it.
+    /// A read began after an append ended and does not have it.
     Unseen {
         /// Which read.
         read: usize,
         /// What it misses.
         id: u64,
     },
-    /// A run is not in one piece.
+    /// A run is not contiguous.
     Torn(u64),
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Anomaly {
 }
 
 impl History {
-    /// Everything that is wrong with it; empty if nothing is.
+    /// All anomalies; empty if there are none.
     ///
     /// ```
     /// use throughline_testkit::checkers::append_log::{Append, History, Outcome};
@@ -163,9 +163,9 @@ impl History {
         found
     }
 
-    /// An append that ended before another began stands before it.
+    /// An append that ended before another one began comes before it.
     fn in_real_time(&self, appends: &HashMap<u64, &Append>, found: &mut Vec<Anomaly>) {
-        // From the back: the earliest end of all that stand later.
+        // From the back: the earliest end of all later ones.
         let mut earliest: Option<(Time, u64)> = None;
         for id in self.order.iter().rev() {
             let Some(append) = appends.get(id) else {
@@ -176,7 +176,7 @@ impl History {
             {
                 found.push(Anomaly::Reordered { first, second: *id });
             }
-            // One whose end was not seen may have taken effect at any time later.
+            // An append whose end was not seen may have taken effect at any time later.
             let sure = append.outcome == Outcome::Acknowledged;
             if let Some(ended) = append.ended.filter(|_| sure)
                 && earliest.is_none_or(|(before, _)| ended < before)
@@ -199,7 +199,7 @@ impl History {
         }
     }
 
-    /// A read has all that ended before it began.
+    /// A read has all appends that ended before it began.
     fn fresh_reads(&self, places: &HashMap<u64, usize>, found: &mut Vec<Anomaly>) {
         let mut ends: Vec<(Time, usize, u64)> = self
             .appends
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// A log as it should be: appends and reads take effect at one moment inside their time.
+    /// A valid log: appends and reads take effect at one moment within their time.
     fn sound(rng: &mut Rng, size: usize) -> History {
         let mut history = History::default();
         let mut effects: Vec<(u64, bool, usize)> = Vec::new();

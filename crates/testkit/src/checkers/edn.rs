@@ -1,5 +1,4 @@
-//! Histories for outside checkers: one operation per line, in the form that list-append checkers
-//! read.
+//! Histories for external checkers: one operation per line, in the form of list-append checkers.
 
 use std::fmt::Write;
 

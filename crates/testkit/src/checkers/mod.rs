@@ -1,4 +1,4 @@
-//! Checkers that know nothing of the code under test: they get what clients saw, and judge.
+//! Checkers that are independent of the code under test: they judge what clients saw.
 
 pub mod append_log;
 pub mod edn;

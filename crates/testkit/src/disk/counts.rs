@@ -1,4 +1,4 @@
-//! What was called.
+//! Counts of calls.
 
 /// Calls on the files of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct DiskCounts {
     pub writes: u64,
     /// Syncs.
     pub syncs: u64,
-    /// Tries to take or leave a lock of the shared memory.
+    /// Attempts to take or release a lock of the shared memory.
     pub locks: u64,
     /// Calls that were made to fail.
     pub failed: u64,

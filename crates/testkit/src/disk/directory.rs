@@ -1,5 +1,5 @@
-//! The files of a disk and their names. A name lasts when its directory was synced, which SQLite
-//! does at the first sync of a new log or journal.
+//! The files of a disk and their names. A name is durable when its directory was synced, which
+//! SQLite does at the first sync of a new log or journal.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::file::File;
 use super::image::{Image, Tally};
 use crate::Rng;
 
-/// A file, whatever its name is and whether it has one.
+/// A file, independent of its name.
 pub(super) type FileNo = usize;
 
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Directory {
         &mut self.files[no]
     }
 
-    /// The file of a name. `before` is what it held before it was opened; `None` if it is new.
+    /// The file with a name. `before` is its content before it was opened; `None` if it is new.
     pub(super) fn open(&mut self, path: &Path, before: Option<Vec<u8>>) -> FileNo {
         if let (Some(no), true) = (self.now.get(path), before.is_some()) {
             return *no;
@@ -51,7 +51,7 @@ impl Directory {
         self.now.remove(path);
     }
 
-    /// Sync a file, and names if it is the first sync of a file that does so.
+    /// Syncs a file, and names if its first sync does so.
     pub(super) fn sync(&mut self, no: FileNo) {
         self.files[no].sync();
         if !std::mem::take(&mut self.files[no].syncs_names) {
@@ -63,7 +63,7 @@ impl Directory {
         }
     }
 
-    /// Make all names beside this one last.
+    /// Makes all names in this directory durable.
     pub(super) fn sync_names(&mut self, path: &Path) {
         let beside = |other: &Path| other.parent() == path.parent();
         self.synced.retain(|other, _| !beside(other));

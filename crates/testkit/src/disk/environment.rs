@@ -1,21 +1,23 @@
-//! The disk of a process that is told by its environment when to lose its power.
+//! A disk whose power cut is planned by the environment.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `THROUGHLINE_DISK` | `cut@N`: at the N-th write or sync the files become what a disk without power holds, and the process aborts |
-//! | `THROUGHLINE_DISK_SEED` | what survives of unsynced writes follows from it; 0 when absent |
+//! | `THROUGHLINE_DISK` | `cut@N`: at the N-th write or sync the files become the image of a power
+//! cut, and the process aborts |
+//! | `THROUGHLINE_DISK_SEED` | the seed that decides which unsynced writes survive; 0 when absent |
 
 use std::path::Path;
 
 use super::Disk;
 use super::state::AtCut;
 
-/// Put all files of this process on a disk, if the environment says so. The disk lives as long as
-/// what is returned.
+/// Puts all files of this process on a disk, if the environment says so. The disk lives as long as
+/// the returned value.
 ///
 /// # Errors
 ///
-/// When a variable cannot be read: a cut that never comes must not pass for one that was survived.
+/// When a variable cannot be read, so that a cut that never happens cannot pass for one that was
+/// survived.
 pub fn from_environment() -> Result<Option<Disk>, String> {
     let read = |key: &str| std::env::var(key).ok().filter(|text| !text.is_empty());
     let Some(plan) = read("THROUGHLINE_DISK") else {

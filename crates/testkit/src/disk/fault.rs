@@ -1,27 +1,27 @@
-//! What can be made to fail, and when.
+//! Faults of a disk.
 
 use std::collections::VecDeque;
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// Writes find no space after so many more bytes; the last one is written in part.
+    /// Writes run out of space after this many more bytes; the last one is partial.
     Full {
-        /// What can still be written.
+        /// The remaining space.
         room: u64,
     },
     /// Reads fail.
     Read,
-    /// Writes fail, and nothing of them is written.
+    /// Writes fail, and write nothing.
     Write,
-    /// Syncs report a failure, though everything is there.
+    /// Syncs report a failure, although the data is kept.
     SyncKept,
-    /// Syncs report a failure, and what was written since the last one never gets there unless it
-    /// is written again: the system took it for written. Readers still see it.
+    /// Syncs report a failure, and the data since the last sync is lost unless it is written again:
+    /// the system counts it as written. Readers still see it.
     SyncLost,
 }
 
-/// Which files are meant.
+/// The files that are affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// All of them.
@@ -38,16 +38,16 @@ impl FileKind {
     }
 }
 
-/// Something that fails, where and when.
+/// A fault, with its files and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injection {
     /// What.
     pub fault: DiskFault,
     /// In which files.
     pub place: FileKind,
-    /// So many calls of its kind still succeed.
+    /// How many matching calls still succeed.
     pub skip: u64,
-    /// So many calls fail after them.
+    /// How many calls fail after them.
     pub times: u64,
 }
 
@@ -62,7 +62,7 @@ impl Injection {
         }
     }
 
-    /// A fault of the next call.
+    /// A fault of the next call only.
     pub fn once(fault: DiskFault) -> Self {
         Self {
             times: 1,
@@ -70,19 +70,19 @@ impl Injection {
         }
     }
 
-    /// The same in some files only.
+    /// Restricts the fault to some files.
     #[must_use]
     pub fn within(self, place: FileKind) -> Self {
         Self { place, ..self }
     }
 
-    /// The same after so many calls.
+    /// Lets some calls succeed before.
     #[must_use]
     pub fn after(self, skip: u64) -> Self {
         Self { skip, ..self }
     }
 
-    /// Whether this call, which is of its kind, fails.
+    /// Whether this call, which matches, fails.
     fn strikes(&mut self) -> bool {
         if self.skip > 0 {
             self.skip -= 1;
@@ -99,20 +99,20 @@ impl Injection {
 pub(super) enum Unwritten {
     /// With an error.
     Error,
-    /// For want of space, after so many bytes of it.
+    /// Because the disk is full, after this many bytes of the write.
     Full(usize),
 }
 
-/// How a sync fails.
+/// The kinds of failed syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsynced {
-    /// In words only.
+    /// The data is kept.
     Kept,
-    /// For good.
+    /// The data is lost.
     Lost,
 }
 
-/// All faults of a disk: sequences, of each of which the first one counts until it is used up.
+/// All faults of a disk: sequences, of which the first entry applies until it is used up.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<VecDeque<Injection>>);
 
@@ -125,7 +125,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// What strikes a call in this place, of those that `ask` gives something for.
+    /// The fault of a call on these files, among those for which `ask` returns something.
     fn find<T>(
         &mut self,
         place: FileKind,

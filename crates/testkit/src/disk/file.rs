@@ -1,14 +1,14 @@
-//! One file: what is synced, and what was written since.
+//! A file: its synced content, and the later writes.
 
 use std::ops::Range;
 
-use super::image::{Fate, Tally, Weather};
+use super::image::{ChangeOutcome, Survivors, Tally};
 use crate::Rng;
 
-/// What a disk writes whole or not at all.
+/// The unit that a disk writes atomically.
 pub(super) const SECTOR: usize = 512;
 
-/// Something that happened to a file and is not synced.
+/// An unsynced change.
 #[derive(Debug)]
 enum Change {
     Write { at: usize, bytes: Vec<u8> },
@@ -43,16 +43,16 @@ impl Change {
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    /// What is there after a cut, whatever else is.
+    /// The content after a cut, at least.
     synced: Vec<u8>,
-    /// What readers saw after the last sync, where that is something else: a sync has lost it.
+    /// What readers saw after the last sync, if that differs: a failed sync has lost it.
     seen: Option<Vec<u8>>,
     since: Vec<Change>,
-    /// Whether its first sync makes its name, and all names beside it, last.
+    /// Whether its first sync makes its name, and all names in its directory, durable.
     pub(super) syncs_names: bool,
 }
 
-/// Take a sector over; the end of a file may lie in it.
+/// Copies a sector; the end of a file may be inside of it.
 fn copy_sector(from: &[u8], to: &mut Vec<u8>, sector: usize) {
     let start = sector * SECTOR;
     let end = from.len().min(start + SECTOR);
@@ -82,7 +82,7 @@ impl File {
         self.since.push(Change::Size(size));
     }
 
-    /// Everything that was written is there from now on, except for what was lost before.
+    /// Makes all writes durable, except those that were lost before.
     pub(super) fn sync(&mut self) {
         let changes = std::mem::take(&mut self.since);
         let Some(seen) = &mut self.seen else {
@@ -96,7 +96,7 @@ impl File {
         }
         for change in &changes {
             if let Change::Size(size) = change {
-                // What was beyond it is not there again when the file grows.
+                // Data beyond the new end does not return when the file grows again.
                 let left = self.synced.len().min(*size);
                 self.synced.truncate(left);
             }
@@ -110,7 +110,7 @@ impl File {
         }
     }
 
-    /// Nothing that was written gets there any more, though readers see it.
+    /// Loses all unsynced writes, although readers still see them.
     pub(super) fn lose(&mut self) {
         let mut seen = self.seen.take().unwrap_or_else(|| self.synced.clone());
         for change in std::mem::take(&mut self.since) {
@@ -119,33 +119,33 @@ impl File {
         self.seen = Some(seen);
     }
 
-    /// What is there after a cut.
+    /// The content after a cut.
     ///
-    /// A sector that reached the disk holds everything that was written to it until then: it came
-    /// from the system's cache, where earlier writes were too.
+    /// A sector that reached the disk has everything that was written to it until then, because it
+    /// came from the system's cache.
     pub(super) fn after_cut(&self, rng: &mut Rng, tally: &mut Tally) -> Vec<u8> {
-        let weather = Weather::pick(rng, self.since.len());
+        let survivors = Survivors::pick(rng, self.since.len());
         let mut seen = self.seen.clone().unwrap_or_else(|| self.synced.clone());
         let mut there = self.synced.clone();
         for (no, change) in self.since.iter().enumerate() {
             change.apply(&mut seen);
             let sectors = change.sectors();
-            let fate = weather.fate(rng, no, sectors.len());
-            tally.note(fate);
-            match (change, fate) {
-                (_, Fate::Dropped) => {}
+            let outcome = survivors.outcome(rng, no, sectors.len());
+            tally.note(outcome);
+            match (change, outcome) {
+                (_, ChangeOutcome::Dropped) => {}
                 (Change::Size(size), _) => there.resize(*size, 0),
-                (Change::Write { .. }, Fate::Kept) => {
+                (Change::Write { .. }, ChangeOutcome::Kept) => {
                     sectors.for_each(|sector| copy_sector(&seen, &mut there, sector));
                 }
-                (Change::Write { .. }, Fate::Torn) => {
+                (Change::Write { .. }, ChangeOutcome::Torn) => {
                     sectors
                         .filter(|_| rng.bool())
                         .for_each(|sector| copy_sector(&seen, &mut there, sector));
                 }
             }
         }
-        // The size is written apart from what it covers: it may be ahead, or behind.
+        // The size is written independently of the data: it may be ahead, or behind.
         if there.len() < seen.len() && rng.chance(0.3) {
             there.resize(rng.range(there.len()..=seen.len()), 0);
         } else if there.len() > self.synced.len() && rng.chance(0.2) {

@@ -1,6 +1,6 @@
-//! Files as SQLite holds them: our part, then the platform's file, which does the work.
+//! Files as SQLite uses them: our part, followed by the platform's file, which does the work.
 //!
-//! Every function here is called by SQLite alone, with a file that `open` of our VFS has filled in
+//! Every function here is called by SQLite only, with a file that `open` of our VFS has filled in
 //! and that is not closed yet. That is what "as SQLite calls it" means below.
 
 use std::ffi::{c_int, c_void};
@@ -186,8 +186,8 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, size: ffi::sqlite3_int64)
 unsafe extern "C" fn sync(file: *mut sqlite3_file, _flags: c_int) -> c_int {
     // SAFETY: as SQLite calls it.
     let handle = unsafe { handle(file) };
-    // The platform is not asked: the model says what is there, and waiting for a real disk would
-    // cost most of the time.
+    // The platform is not called: the model tracks what is synced, and a real sync would cost most
+    // of the time.
     lock(&handle.disk).sync(handle.file)
 }
 
@@ -211,7 +211,7 @@ unsafe extern "C" fn lock_file(file: *mut sqlite3_file, level: c_int) -> c_int {
     }
 }
 
-/// Also after a cut: a connection that waits for the lock must learn of the cut.
+/// Works also after a cut: a connection that waits for the lock must see the cut.
 unsafe extern "C" fn unlock_file(file: *mut sqlite3_file, level: c_int) -> c_int {
     // SAFETY: as SQLite calls it.
     unsafe { platform!(file, xUnlock, ffi::SQLITE_IOERR_UNLOCK, level) }
@@ -240,8 +240,8 @@ unsafe extern "C" fn sector_size(file: *mut sqlite3_file) -> c_int {
     unsafe { platform!(file, xSectorSize, 0) }
 }
 
-/// Of what a file system may promise, this disk keeps one thing: a write does not damage what lies
-/// beside it.
+/// Of the optional guarantees of a file system, this disk gives one: a write does not damage
+/// neighbouring data.
 unsafe extern "C" fn device_characteristics(file: *mut sqlite3_file) -> c_int {
     // SAFETY: as SQLite calls it.
     let all = unsafe { platform!(file, xDeviceCharacteristics, 0) };

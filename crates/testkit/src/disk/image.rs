@@ -1,4 +1,4 @@
-//! What is on the disk after a power cut.
+//! The image of a disk after a power cut.
 
 use std::fs;
 use std::io;
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use crate::Rng;
 
-/// What a cut did.
+/// The effect of a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Unsynced changes that are there.
+    /// Unsynced changes that survived.
     pub kept: u64,
-    /// Unsynced changes that are not.
+    /// Unsynced changes that were lost.
     pub dropped: u64,
-    /// Unsynced writes of which some sectors are there.
+    /// Unsynced writes of which some sectors survived.
     pub torn: u64,
 }
 
 impl Tally {
-    pub(super) fn note(&mut self, fate: Fate) {
-        match fate {
-            Fate::Kept => self.kept += 1,
-            Fate::Dropped => self.dropped += 1,
-            Fate::Torn => self.torn += 1,
+    pub(super) fn note(&mut self, outcome: ChangeOutcome) {
+        match outcome {
+            ChangeOutcome::Kept => self.kept += 1,
+            ChangeOutcome::Dropped => self.dropped += 1,
+            ChangeOutcome::Torn => self.torn += 1,
         }
     }
 }
@@ -35,29 +35,29 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// What becomes of one change.
+/// The outcome of one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ChangeOutcome {
     Kept,
     Dropped,
     Torn,
 }
 
-/// How a disk treats what one file was not synced of. Independent coins alone would hardly ever
-/// give the plain cases, which are the likely ones in life.
+/// Which unsynced changes of a file survive. Independent coins alone would hardly ever produce the
+/// simple cases, which are the likely ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Weather {
+pub(super) enum Survivors {
     /// Nothing of it got there.
     Nothing,
     /// All of it did.
     Everything,
-    /// It got there in order, up to this one.
+    /// The changes up to this one survive.
     UpTo(usize),
-    /// Each for itself, with this chance.
+    /// Each survives with this probability.
     Each(f64),
 }
 
-impl Weather {
+impl Survivors {
     pub(super) fn pick(rng: &mut Rng, changes: usize) -> Self {
         match rng.below(8) {
             0 => Self::Nothing,
@@ -67,22 +67,22 @@ impl Weather {
         }
     }
 
-    pub(super) fn fate(self, rng: &mut Rng, no: usize, sectors: usize) -> Fate {
+    pub(super) fn outcome(self, rng: &mut Rng, no: usize, sectors: usize) -> ChangeOutcome {
         let tears = sectors > 1;
         match self {
-            Self::Nothing => Fate::Dropped,
-            Self::Everything => Fate::Kept,
-            Self::UpTo(last) if no < last => Fate::Kept,
-            Self::UpTo(last) if no == last && tears => Fate::Torn,
-            Self::UpTo(_) => Fate::Dropped,
-            Self::Each(_) if tears && rng.chance(0.25) => Fate::Torn,
-            Self::Each(chance) if rng.chance(chance) => Fate::Kept,
-            Self::Each(_) => Fate::Dropped,
+            Self::Nothing => ChangeOutcome::Dropped,
+            Self::Everything => ChangeOutcome::Kept,
+            Self::UpTo(last) if no < last => ChangeOutcome::Kept,
+            Self::UpTo(last) if no == last && tears => ChangeOutcome::Torn,
+            Self::UpTo(_) => ChangeOutcome::Dropped,
+            Self::Each(_) if tears && rng.chance(0.25) => ChangeOutcome::Torn,
+            Self::Each(chance) if rng.chance(chance) => ChangeOutcome::Kept,
+            Self::Each(_) => ChangeOutcome::Dropped,
         }
     }
 }
 
-/// The files that are there after a cut, and those that are not.
+/// The files that exist after a cut, and those that do not.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) files: Vec<(PathBuf, Option<Vec<u8>>)>,
@@ -90,7 +90,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Write it into another directory.
+    /// Writes the image to another directory.
     pub(super) fn write(&self, to: &Path) -> io::Result<()> {
         for (path, bytes) in &self.files {
             if let (Some(bytes), Some(name)) = (bytes, path.file_name()) {
@@ -100,7 +100,7 @@ impl Image {
         Ok(())
     }
 
-    /// Make it what the files are.
+    /// Replaces the files by the image.
     pub(super) fn replace(&self) -> io::Result<()> {
         for (path, bytes) in &self.files {
             match bytes {
@@ -108,7 +108,7 @@ impl Image {
                 None if path.exists() => fs::remove_file(path)?,
                 None => {}
             }
-            // Shared memory does not outlive a machine.
+            // Shared memory does not survive a power cut.
             let mut shared = path.clone().into_os_string();
             shared.push("-shm");
             if Path::new(&shared).exists() {

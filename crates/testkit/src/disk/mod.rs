@@ -1,20 +1,19 @@
 //! A disk that can lose its power, fill up and fail, under SQLite and for tests only.
 //!
-//! A [`Disk`] covers a directory. Files below it are opened through a VFS that is made the default
-//! of the process, so that the code under test needs no change; files elsewhere are left to the
-//! platform. For every file it knows what was synced and what was written since:
+//! A [`Disk`] covers a directory. Files below it are opened through a VFS that becomes the default
+//! of the process, so that the code under test needs no change; other files are left to the
+//! platform. The disk tracks for every file what was synced and what was written later:
 //!
-//! - A *power cut* leaves the synced state and any part of the later writes: dropped, torn at
-//!   sectors of 512 bytes, the later ones without the earlier ones; sizes and names of files
-//!   likewise. What a disk promises is kept: after a sync everything is there, and a sector is
-//!   never half new.
-//! - [`DiskFault`]s are switched on and off while the code under test runs.
+//! - A *power cut* keeps the synced state and any part of the later writes: dropped, torn at
+//!   sectors of 512 bytes, later ones without earlier ones; and likewise for sizes and names of
+//!   files. The guarantees of a disk hold: after a sync everything is durable, and a sector is
+//!   written atomically.
+//! - [`DiskFault`]s are enabled and disabled while the code under test runs.
 //!
-//! Nothing is really synced, which makes it fast; what would be there after a cut is computed. What
-//! the store syncs without SQLite it asks us for, with its feature `trials`, which is why there are no
-//! disks without it: one that does not hear of syncs would lose what is safe. The
-//! shared memory of the write-ahead log is the platform's and never part of an image. There is no
-//! memory-mapped I/O.
+//! Nothing is really synced, which makes it fast; the state after a cut is computed. With its
+//! feature `trials` the store reports what it syncs without SQLite, and without that feature there
+//! are no disks, because unreported syncs would lose durable data. The shared memory of the
+//! write-ahead log is the platform's and never part of an image. There is no memory-mapped I/O.
 
 mod counts;
 mod directory;
@@ -41,7 +40,7 @@ pub use image::Tally;
 
 use state::{AtCut, DiskState};
 
-/// The disk under a directory. Files that are opened while it lives are on it.
+/// The disk of a directory. Files that are opened while it lives are on it.
 #[derive(Debug)]
 pub struct Disk(Arc<Mutex<DiskState>>);
 
@@ -51,11 +50,11 @@ fn lock(state: &Mutex<DiskState>) -> MutexGuard<'_, DiskState> {
 }
 
 impl Disk {
-    /// Put everything below a directory on a disk of its own.
+    /// Puts everything below a directory on a disk of its own.
     ///
     /// # Panics
     ///
-    /// When the directory is not there, or SQLite takes no VFS.
+    /// When the directory does not exist, or SQLite does not accept the VFS.
     pub fn below(directory: &Path) -> Self {
         Self::new(directory, AtCut::Fail)
     }
@@ -70,19 +69,19 @@ impl Disk {
         Self(state)
     }
 
-    /// Cut the power at the `n`-th write or sync from now on; 1 is the next one. What survives of
-    /// it and of what was not synced follows from the seed. From then on every call fails.
+    /// Cuts the power at the `n`-th write or sync from now on; 1 is the next one. The seed decides
+    /// which unsynced writes survive. From then on every call fails.
     pub fn cut_at(&self, n: u64, seed: u64) {
         self.cut_within(FileKind::Anywhere, n, seed);
     }
 
-    /// The same at the `n`-th write or sync of some files: what is written to the database file
-    /// itself is written by a checkpoint.
+    /// Cuts the power at the `n`-th write or sync of some files: only a checkpoint writes to the
+    /// database file itself.
     pub fn cut_within(&self, place: FileKind, n: u64, seed: u64) {
         lock(&self.0).cut_at(place, n, seed);
     }
 
-    /// Cut the power now, unless it is cut already.
+    /// Cuts the power now, unless it is cut already.
     pub fn cut_now(&self, seed: u64) {
         lock(&self.0).cut_now(seed);
     }
@@ -92,7 +91,7 @@ impl Disk {
         lock(&self.0).is_cut()
     }
 
-    /// Write what the disk holds after the cut into another directory, and say what the cut did.
+    /// Writes the image of the cut to another directory, and returns its effect.
     ///
     /// # Errors
     ///
@@ -101,8 +100,7 @@ impl Disk {
         lock(&self.0).write_image(to)
     }
 
-    /// Copy the files as they are into another directory: what is there after the process was
-    /// killed and the machine was not.
+    /// Copies the current files to another directory: the state after a process kill.
     ///
     /// # Errors
     ///
@@ -111,22 +109,22 @@ impl Disk {
         lock(&self.0).copy(to)
     }
 
-    /// Let something fail from now on. Injections add up.
+    /// Adds a fault. Faults add up.
     pub fn inject(&self, injection: Injection) {
         self.inject_in_turn(&[injection]);
     }
 
-    /// Let one thing fail, and when that is over the next.
+    /// Adds a sequence of faults, of which each begins when the one before is used up.
     pub fn inject_in_turn(&self, sequence: &[Injection]) {
         lock(&self.0).inject(sequence);
     }
 
-    /// End all faults. A cut stays.
+    /// Ends all faults. A cut remains.
     pub fn heal(&self) {
         lock(&self.0).heal();
     }
 
-    /// What was called so far.
+    /// The counts so far.
     pub fn counts(&self) -> DiskCounts {
         lock(&self.0).counts()
     }

@@ -1,5 +1,5 @@
-//! A disk: its files, what fails, and when the power is cut. What happens to a file happens here
-//! under one lock, so that the model and the file cannot differ.
+//! A disk: its files, faults, and power cut. All changes of a file happen here under one lock, so
+//! that model and file cannot differ.
 
 use std::ffi::c_int;
 use std::fs;
@@ -17,20 +17,20 @@ use super::fault::{Faults, FileKind, Injection, Unsynced, Unwritten};
 use super::image::{Image, Tally};
 use crate::Rng;
 
-/// What happens when the power is cut.
+/// What happens at a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtCut {
-    /// Every call fails, and the image waits to be written elsewhere.
+    /// Every call fails, and the image can be written elsewhere.
     Fail,
     /// The files become the image, and the process aborts.
     Abort,
 }
 
-/// A cut to come.
+/// A planned cut.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     place: FileKind,
-    /// Calls in that place until then.
+    /// The number of matching calls until then.
     left: u64,
     seed: u64,
 }
@@ -109,14 +109,14 @@ impl DiskState {
     fn cut(&mut self, seed: u64) {
         let image = self.directory.after_cut(&mut Rng::new(seed));
         if self.at_cut == AtCut::Abort {
-            // A process that opens the files afterwards must not take half an image for a whole one.
+            // Another process that opens the files afterwards must not see half an image.
             image.replace().expect("the files of a disk can be written");
             std::process::abort();
         }
         self.image = Some(image);
     }
 
-    /// Count a call at which the power can be cut; whether it is.
+    /// Counts a call at which the power can be cut; returns whether it is.
     fn is_cut_here(&mut self, place: FileKind) -> bool {
         let Some(planned) = &mut self.planned else {
             return false;
@@ -133,7 +133,7 @@ impl DiskState {
         true
     }
 
-    /// Open a file. `open` opens it; what it held before is read first.
+    /// Opens a file. `open` opens it; its previous content is read first.
     pub(super) fn open(
         &mut self,
         path: &Path,
@@ -144,7 +144,7 @@ impl DiskState {
             return Err(SQLITE_IOERR);
         }
         let before = match fs::metadata(path) {
-            // What it holds is known; that it is there is enough.
+            // Its content is known; that it exists is enough.
             Ok(_) if self.directory.knows(path) => Some(Vec::new()),
             Ok(_) => Some(fs::read(path).map_err(|_| SQLITE_IOERR)?),
             Err(_) => None,
@@ -179,13 +179,13 @@ impl DiskState {
         code
     }
 
-    /// Count a lock of the shared memory; whether it may be taken.
+    /// Counts a lock of the shared memory; returns whether it may be taken.
     pub(super) fn lock(&mut self) -> bool {
         self.counts.locks += 1;
         !self.is_cut()
     }
 
-    /// Whether a read may be made.
+    /// Whether a read succeeds.
     pub(super) fn read(&mut self, place: FileKind) -> c_int {
         self.counts.reads += 1;
         if self.is_cut() {
@@ -253,7 +253,7 @@ impl DiskState {
         code
     }
 
-    /// Sync a log by its name.
+    /// Syncs a log by its name.
     pub(super) fn sync_log(&mut self, path: &Path) -> c_int {
         match self.directory.no(path) {
             Some(no) => self.sync((no, FileKind::Log)),
@@ -266,7 +266,7 @@ impl DiskState {
             return SQLITE_IOERR_FSYNC;
         }
         self.counts.syncs += 1;
-        // A sync that was begun promises nothing.
+        // A sync that has only begun guarantees nothing.
         if self.is_cut_here(place) {
             return SQLITE_IOERR_FSYNC;
         }

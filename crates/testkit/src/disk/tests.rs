@@ -14,7 +14,7 @@ fn open(path: &Path, synchronous: &str) -> Connection {
     connection
 }
 
-/// Insert until the power is cut; how many rows were acknowledged, and how many are there.
+/// Inserts until the power is cut; returns how many rows were acknowledged, and how many exist.
 fn acknowledged_and_found(synchronous: &str, seed: u64) -> (i64, i64, Tally) {
     let (disk_at, image_at) = (Scratch::new("disk"), Scratch::new("image"));
     let disk = Disk::below(disk_at.path());
@@ -51,7 +51,7 @@ fn a_cut_keeps_what_was_synced_and_loses_what_was_not() {
     let (mut total, mut lost) = (Tally::default(), 0);
     for seed in 0..60 {
         let (acknowledged, found, tally) = acknowledged_and_found("FULL", seed);
-        // The insert that was cut may be there or not.
+        // The insert during the cut may exist or not.
         assert!(
             (acknowledged..=acknowledged + 1).contains(&found),
             "seed {seed}: {found} of {acknowledged}"

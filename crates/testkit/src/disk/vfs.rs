@@ -1,4 +1,4 @@
-//! The VFS: which file is on which disk. What it does not change is the platform's.
+//! The VFS: maps files to disks. Everything that it does not change is the platform's.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -48,7 +48,7 @@ pub(super) fn install() {
     });
 }
 
-/// Have files that are opened from now on looked for on this disk too.
+/// Adds a disk on which files are looked up from now on.
 pub(super) fn mount(state: &Arc<Mutex<DiskState>>) {
     let mut disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
     disks.retain(|disk| disk.strong_count() > 0);
@@ -62,7 +62,7 @@ fn disk_of(path: &Path) -> Option<Arc<Mutex<DiskState>>> {
     living.find(|disk| lock(disk).covers(path))
 }
 
-/// Sync a log that the store syncs without SQLite, if it is on one of our disks.
+/// Syncs a log that the store syncs without SQLite, if it is on one of our disks.
 fn sync(path: &Path) -> Option<io::Result<()>> {
     let disk = disk_of(path)?;
     let code = lock(&disk).sync_log(path);
@@ -113,7 +113,7 @@ unsafe extern "C" fn open(
         let path = path_of(name);
         let Some((path, disk)) = path.and_then(|path| disk_of(&path).map(|disk| (path, disk)))
         else {
-            // Not ours: SQLite talks to the platform's methods from here on.
+            // Not ours: from here on SQLite uses the platform's methods.
             return open(platform, name, file, flags, out);
         };
         let real = handle::real(file);
@@ -149,7 +149,7 @@ unsafe extern "C" fn delete(
         let path = path_of(name);
         match path.and_then(|path| disk_of(&path).map(|disk| (path, disk))) {
             None => delete(platform, name, sync_names),
-            // The platform need not sync the directory: the model does.
+            // The platform need not sync the directory, because the model does.
             Some((path, disk)) => {
                 lock(&disk).delete(&path, sync_names != 0, || delete(platform, name, 0))
             }

@@ -1,4 +1,4 @@
-//! What is asked of an engine, in numbers.
+//! Counts the calls of an engine.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,14 +6,14 @@ use throughline_store::{Result, Store};
 
 use super::forward::{Class, Method, Pass, over};
 
-/// Counts the calls of an engine, from when they are made, whatever becomes of them.
+/// Counts the calls of an engine when they are made, whatever their outcome.
 ///
-/// The engine's own heartbeats are no calls and are not seen.
+/// The engine's own heartbeats are not calls and are not counted.
 #[derive(Debug, Default)]
 pub struct Counted(Mutex<Vec<Method>>);
 
 impl Counted {
-    /// The same store, counted.
+    /// Wraps a store.
     ///
     /// ```
     /// use throughline_store::{NewThread, Store, TenantScope, ThreadId};
@@ -32,22 +32,22 @@ impl Counted {
         over(store, Self::default())
     }
 
-    /// Calls that only look.
+    /// Calls that only read.
     pub fn reads(&self) -> usize {
         self.of_class(Class::Read)
     }
 
-    /// Calls that change something, flushes not counted.
+    /// Calls that write, except flushes.
     pub fn writes(&self) -> usize {
         self.of_class(Class::Write)
     }
 
-    /// Calls that store events of a stream by themselves.
+    /// Calls that store events only.
     pub fn flushes(&self) -> usize {
         self.of_class(Class::Flush)
     }
 
-    /// Calls that say that the process is alive.
+    /// Calls that renew the lease of the process.
     pub fn renewals(&self) -> usize {
         self.of_class(Class::Renewal)
     }
@@ -68,15 +68,15 @@ impl Counted {
         self.calls().iter().filter(|call| **call == method).count()
     }
 
-    /// The names of all calls in the order in which they were made. Renewals are left out, because
-    /// when they come is a matter of time.
+    /// The names of all calls in the order in which they were made, except renewals, which depend
+    /// on timing.
     pub fn log(&self) -> Vec<&'static str> {
         let calls = self.calls();
         let asks = |call: &&Method| !matches!(call.class, Class::Renewal);
         calls.iter().filter(asks).map(|call| call.name).collect()
     }
 
-    /// Forget everything so far.
+    /// Resets the counts.
     pub fn reset(&self) {
         self.calls().clear();
     }

@@ -1,4 +1,4 @@
-//! An engine that fails when it is told to.
+//! An engine that fails on command.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,23 +13,23 @@ use super::forward::{Method, Pass, over};
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is done, and the answer is an error.
+    /// Nothing is done, and an error is returned.
     Before,
-    /// It is done, but the answer is an error.
+    /// The call is done, but an error is returned.
     After,
-    /// Nothing is done, and no answer ever comes.
+    /// Nothing is done, and the call never returns.
     HangBefore,
-    /// It is done, but no answer ever comes.
+    /// The call is done, but never returns.
     HangAfter,
 }
 
-/// What is called before a call is made.
+/// A function that is called before a call.
 type Hook = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What is to happen to calls of one method.
+/// The planned faults of one method.
 #[derive(Default)]
 struct Plan {
-    /// `None` for a call that is left alone.
+    /// `None` for a call without a fault.
     next: VecDeque<Option<Fault>>,
     always: Option<Fault>,
     hooks: Vec<Hook>,
@@ -37,10 +37,10 @@ struct Plan {
 
 /// Makes calls of an engine fail by a script.
 ///
-/// The error is always [`Error::Io`]: from it a caller cannot tell whether the call was done.
+/// The error is always [`Error::Io`], from which a caller cannot tell whether the call was done.
 pub struct Faulty {
     plans: Mutex<HashMap<&'static str, Plan>>,
-    /// How many calls hang or hung.
+    /// The number of calls that hang or hung.
     hung: watch::Sender<usize>,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Faulty {
 }
 
 impl Faulty {
-    /// The same store, which fails when it is told to.
+    /// Wraps a store.
     ///
     /// ```
     /// use throughline_store::{Error, Store, TenantScope};
@@ -74,35 +74,36 @@ impl Faulty {
         over(store, faulty)
     }
 
-    /// Let the next call of a method fail, or the one after those that were told so before.
+    /// Plans a fault for the next call of a method, or for the one after those that were planned
+    /// before.
     ///
     /// # Panics
     ///
-    /// When no method has the name. So do the others here.
+    /// When no method has the name. So do the other functions here.
     pub fn next(&self, method: &str, fault: Fault) {
         self.times(method, 1, fault);
     }
 
-    /// Let as many calls of a method fail.
+    /// Plans a fault for several calls of a method.
     pub fn times(&self, method: &str, times: usize, fault: Fault) {
         self.plan(method, |plan| {
             plan.next.extend(std::iter::repeat_n(Some(fault), times));
         });
     }
 
-    /// Leave as many calls of a method alone before what it is told next.
+    /// Plans several calls of a method without a fault.
     pub fn skip(&self, method: &str, times: usize) {
         self.plan(method, |plan| {
             plan.next.extend(std::iter::repeat_n(None, times));
         });
     }
 
-    /// Let every call of a method fail that was told nothing else, until it is healed.
+    /// Makes every call of a method fail that has no other plan, until it is healed.
     pub fn always(&self, method: &str, fault: Fault) {
         self.plan(method, |plan| plan.always = Some(fault));
     }
 
-    /// Let nothing fail any more. Calls that hang go on hanging; hooks stay.
+    /// Removes all plans. Calls that hang continue to hang; hooks stay.
     pub fn heal(&self) {
         for plan in self.plans().values_mut() {
             plan.next.clear();
@@ -110,16 +111,16 @@ impl Faulty {
         }
     }
 
-    /// How many faults have been told and have not come.
+    /// How many planned faults have not happened.
     pub fn left(&self) -> usize {
         let plans = self.plans();
         let told = plans.values().flat_map(|plan| plan.next.iter().flatten());
         told.count()
     }
 
-    /// Before each call of a method, do something and wait for it: look at the store as it is at
-    /// that moment, or keep the call back. A hook that calls the same method through this very
-    /// store calls itself; let it use the store below.
+    /// Calls a function before each call of a method, and waits for it: to read the store at that
+    /// moment, or to delay the call. A hook that calls the same method must use the inner store, or
+    /// it calls itself.
     pub fn on<F>(&self, method: &str, hook: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -128,10 +129,10 @@ impl Faulty {
         self.plan(method, |plan| plan.hooks.push(hook));
     }
 
-    /// Wait until as many calls hang, counted from the beginning.
+    /// Waits until this many calls hang, counted from the beginning.
     pub async fn hung(&self, calls: usize) {
         let mut hung = self.hung.subscribe();
-        // The sender is right here.
+        // The sender lives as long as this value.
         let _ = hung.wait_for(|hung| *hung >= calls).await;
     }
 
@@ -173,7 +174,7 @@ impl Pass for Faulty {
             None => call.await,
             Some(Fault::Before) => Err(failed(method, "before it")),
             Some(Fault::After) => {
-                // The answer is lost, whatever it was.
+                // The result is lost, whatever it was.
                 drop(call.await);
                 Err(failed(method, "after it"))
             }

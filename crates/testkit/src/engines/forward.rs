@@ -1,4 +1,4 @@
-//! An engine that hands every call on to another one, through whatever looks at calls on the way.
+//! An engine that forwards every call to another one, through an interceptor.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use throughline_store::{
     TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter,
 };
 
-/// What a call of an engine is for.
+/// The class of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// It looks. `open_or_create` is one: of a thread that is there it is nothing else.
+    /// It reads. So does `open_or_create` if the thread exists.
     Read,
-    /// It changes something.
+    /// It writes.
     Write,
-    /// It stores events of a stream.
+    /// It stores events only.
     Flush,
-    /// It says that the process is alive.
+    /// It renews the lease of the process.
     Renewal,
-    /// It is about the store as a whole.
+    /// It concerns the whole store.
     Upkeep,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Method {
     pub(super) class: Class,
 }
 
-/// Every method that a call can be made of.
+/// All methods.
 const METHODS: &[Method] = &[
     Method {
         name: "open",
@@ -232,16 +232,16 @@ impl Method {
     ///
     /// # Panics
     ///
-    /// When no method has it: a test would wait in vain for its calls.
+    /// When no method has it, because a test would wait in vain for its calls.
     pub(super) fn of(name: &str) -> Self {
         let known = METHODS.iter().find(|method| method.name == name);
         *known.expect("the name is that of a method of `Engine`")
     }
 }
 
-/// Whatever looks at calls on their way.
+/// Intercepts calls.
 pub(super) trait Pass: Send + Sync + 'static {
-    /// Have a call made. It does nothing before it is polled.
+    /// Makes a call. The future does nothing before it is polled.
     fn pass<T: Send>(
         &self,
         method: Method,
@@ -249,7 +249,7 @@ pub(super) trait Pass: Send + Sync + 'static {
     ) -> impl Future<Output = Result<T>> + Send;
 }
 
-/// The same store with something on the way.
+/// Wraps a store in an interceptor.
 pub(super) fn over<P: Pass>(store: &Store, pass: P) -> (Store, Arc<P>) {
     let pass = Arc::new(pass);
     let (inner, ids) = store.parts();
@@ -478,7 +478,7 @@ impl<P: Pass> Engine for Forward<P> {
     }
 
     async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
-        // A claim like any other for those who count and disturb them.
+        // Interceptors treat it like any other claim.
         let call = self.inner.claim_in_line(scope, claim);
         self.pass.pass(Method::of("claim"), call).await
     }

@@ -1,8 +1,8 @@
-//! Engines around engines: one that counts what is asked of it, and one that fails when it is told to.
+//! Engines around engines: one that counts calls, and one that fails on command.
 //!
-//! Both stand between a [`Store`](throughline_store::Store) and its engine, whichever that is, and
-//! see calls as the layer above makes them. What fails below an engine is the business of
-//! [`disk`](crate::disk), and what fails inside of one that of the store's own fault points.
+//! Both stand between a [`Store`](throughline_store::Store) and any engine, and see calls as the
+//! layer above makes them. [`disk`](crate::disk) simulates faults below an engine, and the store's
+//! own fault points those inside of it.
 
 mod counted;
 mod faulty;

@@ -12,7 +12,7 @@ use super::{Class, Counted, Fault, Faulty};
 use crate::Scratch;
 use crate::record::{Turn, begin, block_on, shorts};
 
-/// A store of each engine, with whatever keeps its files.
+/// A store of each engine, with the folder of its files.
 fn stores() -> Vec<(Store, Option<Scratch>)> {
     let scratch = Scratch::in_memory("engines");
     let url = scratch.sqlite("store.db");
@@ -79,7 +79,7 @@ fn calls_are_counted_by_name_and_class() {
             let turn = turn();
             let done = turn.run(&store, &scope, run, head(&id, 0), |_, _| {});
             done.await.unwrap();
-            // One that is refused counts too.
+            // A refused call counts too.
             let run = store.ids().run();
             let late = turn.run(&store, &scope, run, head(&id, 7), |_, _| {});
             late.await.unwrap_err();
@@ -191,7 +191,7 @@ fn a_call_that_hangs_is_done_or_not_and_never_answers() {
                 assert_eq!(!there.is_empty(), done, "{fault:?}: {there:?}");
                 let mut context = Context::from_waker(Waker::noop());
                 assert_eq!(call.as_mut().poll(&mut context).map(drop), Poll::Pending);
-                // The caller that waited has given up: its process takes the run over.
+                // The waiting caller has given up: its process takes the run over.
                 let claimed = store.claim(&scope, lease.run, 1, Claim::Own).await;
                 assert_eq!(claimed.is_ok(), !done, "{claimed:?}");
             });
@@ -216,7 +216,7 @@ fn a_hook_sees_the_store_before_the_call() {
                     looked.lock().unwrap().push((run.state, run.next_step));
                 }
             });
-            // A hook comes before its call fails, too.
+            // The hook runs before a failing call, too.
             faulty.next("publish", Fault::Before);
             let lease = begin(&store, &scope, &turn().begin(run, head(&id, 0))).await;
             let lease = lease.unwrap().lease;
@@ -230,7 +230,7 @@ fn a_hook_sees_the_store_before_the_call() {
     }
 }
 
-/// Behind both wrappers the suite is passed as it is without.
+/// The suite passes with both wrappers as it does without.
 fn wrapped(store: &Store) -> Store {
     let (counted, _) = Counted::over(store);
     Faulty::over(&counted).0

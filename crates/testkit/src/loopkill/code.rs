@@ -1,4 +1,4 @@
-//! Names of turns and calls, as they stand in texts.
+//! Names of turns and calls, as they occur in texts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use super::tools::TOOLS;
 use crate::Rng;
 
-/// What a turn is like.
+/// The kind of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Rounds of calls by its seed.
+    /// Rounds of calls that follow from its seed.
     Plain,
-    /// One round more, with a call that needs approval.
+    /// One more round, with a call that needs approval.
     Sign,
     /// An answer and no calls.
     Brief,
-    /// A call that ends its process.
+    /// A call that kills its process.
     Poison,
     /// Calls as long as tools are offered, in a run with a budget of [`BUDGET`] rounds.
     Budget,
@@ -44,21 +44,21 @@ impl Kind {
     }
 }
 
-/// The name of a turn, from which follows what is said in it: `t3.2.917.plain`.
+/// The name of a turn, from which its contents follow: `t3.2.917.plain`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code {
     /// The thread.
     pub thread: String,
     /// Which turn of the thread.
     pub turn: u32,
-    /// The seed of what is said.
+    /// The seed of its contents.
     pub seed: u32,
-    /// What it is like.
+    /// The kind of the turn.
     pub kind: Kind,
 }
 
 impl Code {
-    /// What the caller says.
+    /// The input of the turn.
     pub fn text(&self) -> String {
         format!("[[turn {self}]] What is new in the harbour?")
     }
@@ -94,7 +94,7 @@ impl Code {
         found
     }
 
-    /// Whether the model thinks aloud in this turn.
+    /// Whether the model reasons in this turn.
     pub fn thinks(&self) -> bool {
         self.seed.is_multiple_of(3)
     }
@@ -168,7 +168,7 @@ impl FromStr for Mark {
     }
 }
 
-/// What stands in double brackets behind a word, in the order of the text.
+/// The texts in double brackets after a word, in order.
 pub fn brackets<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
     text.split("[[").skip(1).filter_map(move |part| {
         let (inner, _) = part.split_once("]]")?;

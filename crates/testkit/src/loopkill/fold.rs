@@ -1,4 +1,4 @@
-//! How histories of the campaigns are folded, and whether what is stored of that is whole.
+//! The compaction of the campaigns' histories, and the check of stored epochs.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ pub fn policy() -> Policy {
     }
 }
 
-/// What results of tools say beside their mark: something to fold.
+/// Text of tool results besides their mark, to be compacted.
 pub fn padding() -> String {
     "The quay is dry, the crane is free, and nobody has asked for either.\n".repeat(8)
 }
 
-/// Check that a thread shows what one epoch showed when it was made, never a part of two. The
-/// number of that epoch.
+/// Checks that a thread shows what its epoch showed when it was made, and not parts of two epochs.
+/// Returns the number of the epoch.
 pub fn check(store: &Store, thread: &str) -> Result<u64, String> {
     let said = |error: throughline_store::Error| error.to_string();
     let scope = TenantScope::local();

@@ -1,4 +1,4 @@
-//! What was sent, asked, run and acknowledged, and whether the store agrees.
+//! Compares what was sent, called, run and acknowledged with the store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,18 +13,18 @@ use super::code::{BUDGET, Code, Kind, Mark, brackets};
 use super::tools::effect;
 use crate::record::block_on;
 
-/// A model call, as the server of the model saw it.
+/// A model call, as the mock model received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
     /// The turn.
     pub code: Code,
     /// The round.
     pub round: u32,
-    /// Calls whose results were shown.
+    /// Calls whose results it contained.
     pub shown: Vec<Mark>,
 }
 
-/// A tool that ran, as the server of the tools saw it.
+/// An execution of a tool, as the server of tools received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// The tool.
@@ -40,13 +40,13 @@ pub struct Ran {
 struct Known {
     /// Its messages, if it was acknowledged.
     acknowledged: Option<Vec<String>>,
-    /// Whether readers heard that it is done.
+    /// Whether readers received its end.
     heard: bool,
     /// Whether it may end without being published.
     given_up: bool,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
     /// Turns that were sent.
@@ -61,11 +61,11 @@ pub struct LoopCounts {
     pub repeated: u64,
     /// Runs that ended because their budget was used up.
     pub budgets: u64,
-    /// Messages that were left for a thread and acknowledged.
+    /// Messages that were queued for a thread and acknowledged.
     pub notes: u64,
     /// Calls that were open when their process died.
     pub faulted: u64,
-    /// Runs that were left by a process that died.
+    /// Runs of processes that died.
     pub left: u64,
 }
 
@@ -104,21 +104,21 @@ impl std::fmt::Display for LoopCounts {
     }
 }
 
-/// What was sent, asked, run and acknowledged, kept outside of the processes that did it.
+/// The record of what was sent, called, run and acknowledged, outside of the processes that did it.
 #[derive(Debug, Default)]
 pub struct LoopLedger {
     turns: BTreeMap<Code, Known>,
     asked: HashMap<(Code, u32), usize>,
     shown: BTreeSet<Mark>,
     ran: Vec<Ran>,
-    /// Messages that were left for a thread, by thread.
+    /// Queued messages, by thread.
     notes: BTreeSet<(String, String)>,
-    /// Rounds that were committed when a process died, and how often each had been asked for.
+    /// Rounds that were committed when a process died, and how often each had been requested.
     finished: HashMap<(Code, u32), usize>,
     /// Calls and results that were committed when a process died.
     calls: BTreeSet<Mark>,
     results: BTreeSet<Mark>,
-    /// Whether a process went on that others took for dead.
+    /// Whether a process continued after others had counted it as dead.
     returned: bool,
     counts: LoopCounts,
 }
@@ -128,7 +128,7 @@ fn said(error: Error) -> String {
     error.to_string()
 }
 
-/// The mark of a call, by its arguments.
+/// The mark of a call, from its arguments.
 fn mark_in(arguments: &str) -> Option<Mark> {
     let (_, rest) = arguments.split_once("\"mark\"")?;
     let rest = rest.split_once('"')?.1;
@@ -147,7 +147,7 @@ fn called(message: &Message) -> impl Iterator<Item = (String, Option<Mark>)> + '
     })
 }
 
-/// The calls that results answer, how they ended, and the marks that they name.
+/// The calls that results answer, their outcomes, and the marks that they contain.
 fn results(message: &Message) -> impl Iterator<Item = (String, Outcome, Option<Mark>)> + '_ {
     message.contents.iter().filter_map(|content| {
         let result = content.as_tool_result()?;
@@ -163,9 +163,9 @@ fn results(message: &Message) -> impl Iterator<Item = (String, Outcome, Option<M
     })
 }
 
-/// A message as it is compared: results without their date. A run that is gone on with dates its
-/// results by the answer that asked for them, which may be a moment after the date of those that
-/// were stored before.
+/// A message without the dates of its results, for comparison. A resumed run dates its results by
+/// the answer that made the calls, which may be a moment after the date of those that were stored
+/// before.
 fn dateless(text: &str) -> String {
     if !text.contains("\"role\":\"tool\"") {
         return text.to_owned();
@@ -190,7 +190,7 @@ impl LoopLedger {
         known.given_up = code.kind == Kind::Poison;
     }
 
-    /// A turn was acknowledged with what was said in it, and why it ended.
+    /// A turn was acknowledged with its messages and its stop reason.
     pub fn acknowledged(
         &mut self,
         code: &Code,
@@ -204,8 +204,7 @@ impl LoopLedger {
         Ok(())
     }
 
-    /// Whether a run with a budget used all of it: what is done again after a crash is not counted
-    /// twice.
+    /// Whether a run with a budget used all of it: repetitions after a crash are not counted twice.
     fn check_budget(&mut self, code: &Code, stop: &str, messages: &[String]) -> Result<(), String> {
         if code.kind != Kind::Budget || !matches!(stop, "done" | "round_limit") {
             return Ok(());
@@ -222,13 +221,13 @@ impl LoopLedger {
         Ok(())
     }
 
-    /// A message that was left for a thread was acknowledged.
+    /// A queued message was acknowledged.
     pub fn left(&mut self, thread: &str, note: &str) {
         self.counts.notes += 1;
         self.notes.insert((thread.to_owned(), note.to_owned()));
     }
 
-    /// Whether every message that was left for a thread is there. One turn must have begun since.
+    /// Checks that every queued message is in the history. One turn must have begun since.
     pub fn check_notes(&self, store: &Store, thread: &str) -> Result<(), String> {
         let entries =
             opened(store, thread, usize::MAX)?.map_or(Vec::new(), |opened| opened.entries);
@@ -242,17 +241,17 @@ impl LoopLedger {
         }
     }
 
-    /// Readers heard that a turn is done.
+    /// Readers received the end of a turn.
     pub fn heard(&mut self, code: &Code) {
         self.turns.entry(code.clone()).or_default().heard = true;
     }
 
-    /// A process goes on that others took for dead.
+    /// A process continues that others had counted as dead.
     pub fn returned(&mut self) {
         self.returned = true;
     }
 
-    /// A model was asked.
+    /// A model was called.
     pub fn asked(&mut self, asked: ModelCall) -> Result<(), String> {
         self.counts.asked += 1;
         if asked.code.kind == Kind::Budget && asked.round > BUDGET {
@@ -292,8 +291,8 @@ impl LoopLedger {
             Some(_) => {
                 self.counts.repeated += 1;
                 match effect(&ran.tool) {
-                    // One that can be asked is asked before it runs again. What a process that was
-                    // taken for dead does later is unknown when asking.
+                    // A tool that can be probed is probed before it runs again. What a process that
+                    // counted as dead does later is unknown to the probe.
                     Effect::Probe if self.returned => Ok(()),
                     Effect::Once | Effect::Probe => {
                         Err(format!("{} ran again: {}", ran.tool, ran.mark))
@@ -309,7 +308,7 @@ impl LoopLedger {
         result
     }
 
-    /// A process died: what is committed now stays, and is not done again.
+    /// A process died: what is committed now must stay, and must not be repeated.
     pub fn died(&mut self, store: &Store, threads: &[String]) -> Result<(), String> {
         for thread in threads {
             let Some(opened) = opened(store, thread, 0)? else {
@@ -338,7 +337,7 @@ impl LoopLedger {
         Ok(())
     }
 
-    /// Whether everything that was acknowledged is there, once and as it was said.
+    /// Checks that everything acknowledged is stored, once and unchanged.
     pub fn check(&self, store: &Store, thread: &str) -> Result<(), String> {
         let Some(opened) = opened(store, thread, usize::MAX)? else {
             let mut turns = self.turns.iter().filter(|(code, _)| code.thread == thread);
@@ -384,8 +383,8 @@ impl LoopLedger {
         Ok(())
     }
 
-    /// Whether a thread is in order, with nothing left to settle: calls are answered, nothing that
-    /// was committed, shown or run is missing.
+    /// Checks a thread without unsettled runs: calls are answered, and nothing that was committed,
+    /// sent or run is missing.
     pub fn check_settled(&self, store: &Store, thread: &str) -> Result<(), String> {
         self.check(store, thread)?;
         let Some(opened) = opened(store, thread, usize::MAX)? else {
@@ -446,7 +445,7 @@ impl LoopLedger {
         self.check_approvals(store, thread)
     }
 
-    /// Whether what ran was approved, once.
+    /// Checks that every call that needs approval ran with it, and once.
     fn check_approvals(&self, store: &Store, thread: &str) -> Result<(), String> {
         let filter = ApprovalFilter {
             thread: Some(id(thread)?),
@@ -487,7 +486,7 @@ fn id(thread: &str) -> Result<ThreadId, String> {
     ThreadId::new(thread).map_err(|error| error.to_string())
 }
 
-/// A thread as the store has it; none if it was never stored.
+/// A thread in the store; `None` if it was never stored.
 fn opened(
     store: &Store,
     thread: &str,
@@ -516,7 +515,7 @@ struct Seen {
 }
 
 impl Readers {
-    /// Look at a thread: what was seen before is still there, unaltered.
+    /// Reads a thread: what was seen before must still be there, unchanged.
     pub fn poll(&mut self, store: &Store, thread: &str) -> Result<(), String> {
         self.polls += 1;
         let Some(opened) = opened(store, thread, usize::MAX)? else {
@@ -531,7 +530,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Whether no reader saw a part of a run that is published at its end.
+    /// Checks that no reader saw a part of a run that is published at its end.
     pub fn check(&mut self, store: &Store) -> Result<(), String> {
         let threads: Vec<String> = self.seen.keys().cloned().collect();
         for thread in threads {

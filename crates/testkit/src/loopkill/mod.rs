@@ -1,10 +1,10 @@
-//! The loop under kills: what a scripted model says, the tools and their server, and a ledger kept
-//! outside of all of them.
+//! The agent loop under kills: the scripted model, the tools and their server, and a ledger outside
+//! of all of them.
 //!
-//! Whatever a model answers follows from the turn's [`Code`] and the round alone, so any process
-//! can go on with a turn and an outsider knows what should be there. Every call carries a mark: the
-//! turn, the round, its position and the number of the request that it answers. A mark therefore
-//! says which asking of the model a call comes from, and one that is asked twice shows.
+//! The model's answers follow from the turn's [`Code`] and the round only, so that any process can
+//! resume a turn and the test knows the expected result. Every call carries a mark: the turn, the
+//! round, its position and the number of the request that it answers. A mark therefore names the
+//! model call that made a call, and a repeated model call is detected.
 
 mod code;
 pub mod fold;
@@ -19,7 +19,7 @@ pub use post::{answer_posts, post, read_post};
 pub use servers::{ask, model};
 pub use tools::{TOOLS, ToolKind, effect};
 
-/// The formats that a thread goes on with.
+/// The formats with which a thread continues.
 pub const WIRES: [throughline_model::Wire; 5] = [
     throughline_model::Wire::OpenAiResponses,
     throughline_model::Wire::OpenAiChat,

@@ -1,4 +1,4 @@
-//! As much of HTTP as a tool server needs: one POST on a connection, then its end.
+//! The part of HTTP that a tool server needs: one POST per connection.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Answer posts on loopback, each connection in a thread of its own, for as long as the process
-/// lives.
+/// Answers POST requests on loopback, each connection in a thread of its own, for the lifetime of
+/// the process.
 pub fn answer_posts(
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
@@ -17,7 +17,7 @@ pub fn answer_posts(
     std::thread::Builder::new().spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
-            // One that cannot be answered is closed, which its caller sees.
+            // A connection that cannot be served is closed, which the client sees.
             let _ = std::thread::Builder::new().spawn(move || serve(&stream, &*answer));
         }
     })?;
@@ -38,7 +38,7 @@ fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> String) -> io::Result<()> 
     stream.write_all(format!("{head}{text}").as_bytes())
 }
 
-/// The body of the next request on a connection; none when the connection ends.
+/// The body of the next request on a connection; `None` when the connection ends.
 pub fn read_post(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut length = 0;
     loop {
@@ -59,7 +59,7 @@ pub fn read_post(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// Post a text with an idempotency key, and hear the answer.
+/// Posts a text with an idempotency key, and returns the answer.
 pub async fn post(address: &str, key: &str, body: &str) -> io::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     let request = format!(

@@ -1,4 +1,4 @@
-//! The scripted model, and a client of it.
+//! The scripted model, and a client for it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use throughline_model::Wire;
 use super::code::{Code, Kind, Mark, brackets};
 use crate::upstream::{KEY, Recorded, Reply, Script};
 
-/// What the model of a wire answers; `say` is told of each request that it takes:
-/// `asked WIRE CODE ROUND REQUEST MARKS-SHOWN…`.
+/// The answers of the model for a wire; `say` receives a line for each accepted request: `asked
+/// WIRE CODE ROUND REQUEST MARKS-SHOWN…`.
 pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Script {
     let name = wire.as_str().to_owned();
     let count = AtomicU64::new(0);
-    // What a service keeps is not sent again: the answer before says which turn goes on.
+    // A service-owned history is not sent again: the previous answer says which turn continues.
     let kept: Mutex<HashMap<String, (Code, u32)>> = Mutex::default();
     Script::respond_with(move |request: &Recorded| {
         // Ids of answers have the same numbers, as long as nothing was refused.
@@ -67,7 +67,7 @@ pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Scrip
     })
 }
 
-/// Whether the model may call something.
+/// Whether the request offers tools.
 fn offers_tools(body: &Value) -> bool {
     let tools = body.get("tools").and_then(Value::as_array);
     let choice = body.get("tool_choice");
@@ -78,7 +78,7 @@ fn offers_tools(body: &Value) -> bool {
         && mode.is_none_or(|mode| mode != "NONE")
 }
 
-/// How many rounds of a turn stand in a request.
+/// How many rounds of a turn a request contains.
 fn answered(text: &str, code: &Code) -> u32 {
     let before = format!("{code}/");
     let rounds = text.split(before.as_str()).skip(1);

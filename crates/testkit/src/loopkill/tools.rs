@@ -2,12 +2,12 @@
 
 use throughline_store::Effect;
 
-/// What a tool of the campaign is like.
+/// A tool of the campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolKind {
     /// Its name.
     pub name: &'static str,
-    /// What a lost result means.
+    /// Its effect class.
     pub effect: Effect,
 }
 
@@ -22,8 +22,8 @@ const fn tool(name: &'static str, effect: Effect) -> ToolKind {
     ToolKind { name, effect }
 }
 
-/// One of each class; `call` and `note` are not declared to be anything. `note` leaves a message
-/// for the model, `sign` must be approved, `poison` ends its process.
+/// One tool of each class; `call` and `note` declare none. `note` queues a message for the model,
+/// `sign` needs approval, `poison` kills its process.
 pub const TOOLS: [ToolKind; 9] = [
     tool("look", Effect::ReadOnly),
     tool("put", Effect::Idempotent),
@@ -36,7 +36,7 @@ pub const TOOLS: [ToolKind; 9] = [
     tool("poison", Effect::Keyed),
 ];
 
-/// What a lost result of a tool means.
+/// The effect class of a tool.
 pub fn effect(name: &str) -> Effect {
     let found = TOOLS.iter().find(|tool| tool.name == name);
     found.map_or(Effect::Once, |tool| tool.effect)

@@ -1,10 +1,10 @@
-//! Holding a value against a schema.
+//! Validates a value against a schema.
 
 use serde_json::{Map, Value};
 
 use super::OpenApi;
 
-/// What does not fit.
+/// The violations.
 pub(super) fn problems(api: &OpenApi, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let keys = match schema {
         Value::Object(keys) => keys,
@@ -88,7 +88,8 @@ fn list<'s>(keys: &'s Map<String, Value>, key: &str) -> &'s [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// At least one of the schemas must fit. If none does, the one that came closest says why.
+/// At least one of the schemas must match. If none does, the violations of the closest one are
+/// reported.
 fn union(api: &OpenApi, schemas: &[Value], value: &Value, at: &str, found: &mut Vec<String>) {
     let mut closest: Option<Vec<String>> = None;
     for schema in schemas {
@@ -96,7 +97,7 @@ fn union(api: &OpenApi, schemas: &[Value], value: &Value, at: &str, found: &mut 
         if wrong.is_empty() {
             return;
         }
-        // Being of another kind altogether says less than one wrong member.
+        // A wrong type is less informative than one wrong member.
         let rank = |wrong: &[String]| {
             let tagged = wrong
                 .iter()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::OpenApi;
 use super::check::problems;
 
-/// The parts of schemas that a value fits: their own keywords, through references and unions.
+/// The parts of schemas that a value matches: their own keywords, through references and unions.
 fn parts<'s>(
     api: &'s OpenApi,
     schema: &'s Value,
@@ -37,7 +37,7 @@ fn parts<'s>(
     found.push(keys);
 }
 
-/// Note members that none of the schemas names, at every level.
+/// Collects members that none of the schemas names, at every level.
 pub(super) fn unnamed(
     api: &OpenApi,
     schemas: &[&Value],
@@ -52,7 +52,7 @@ pub(super) fn unnamed(
     match value {
         Value::Object(members) => {
             let says_more = |keys: &&Map<String, Value>| keys.contains_key("additionalProperties");
-            // Where nothing at all is said about members, all may be there.
+            // Where a schema has no rules about members, all are allowed.
             let free = known.iter().any(says_more)
                 || !known.iter().any(|keys| keys.contains_key("properties"));
             for (name, value) in members {

@@ -1,9 +1,9 @@
-//! A small reader of OpenAPI 3.1 descriptions: does a JSON value fit one of their schemas?
+//! A small validator for OpenAPI 3.1: does a JSON value match a schema of a description?
 //!
 //! It knows the keywords that the published descriptions of the Responses API use and refuses a
-//! description with any other, so that no rule is passed over in silence. Two things are lenient on
-//! purpose: `oneOf` wants at least one fitting schema, because published unions overlap, and
-//! `pattern` and `format` are not looked at.
+//! description with any other, so that no rule is silently skipped. Two things are lenient on
+//! purpose: `oneOf` requires at least one matching schema, because published unions overlap, and
+//! `pattern` and `format` are ignored.
 
 mod check;
 mod members;
@@ -12,12 +12,12 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-/// What to do about members that a schema does not name.
+/// How members that a schema does not name are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
-    /// They may be there, as JSON Schema has it.
+    /// They are allowed, as in JSON Schema.
     Allowed,
-    /// They are an error, unless the schema says that there may be others.
+    /// They are an error, unless the schema allows other members.
     Refused,
 }
 
@@ -27,7 +27,7 @@ pub struct OpenApi {
     schemas: Map<String, Value>,
 }
 
-/// Keywords that say nothing about values, or that are not looked at.
+/// Keywords that do not constrain values, or that are ignored.
 const SILENT: [&str; 20] = [
     "title",
     "description",
@@ -77,7 +77,7 @@ const CHECKED: [&str; 21] = [
 ];
 
 impl OpenApi {
-    /// Read a description.
+    /// Parses a description.
     pub fn read(text: &str) -> Result<Self, String> {
         let root: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let schemas = root
@@ -96,7 +96,7 @@ impl OpenApi {
         self.schemas.keys().map(String::as_str)
     }
 
-    /// Hold a value against a schema; what does not fit, with its place.
+    /// Validates a value against a schema; returns the violations with their places.
     pub fn check(&self, name: &str, value: &Value, others: Others) -> Result<(), Vec<String>> {
         let Some(schema) = self.schemas.get(name) else {
             return Err(vec![format!("there is no schema {name}")]);
@@ -111,13 +111,13 @@ impl OpenApi {
         }
     }
 
-    /// The schema that a reference names.
+    /// The target of a reference.
     fn target(&self, reference: &str) -> Option<&Value> {
         self.schemas
             .get(reference.strip_prefix("#/components/schemas/")?)
     }
 
-    /// Refuse keywords that are not known, and references that lead nowhere.
+    /// Refuses unknown keywords, and references without a target.
     fn known(&self, schema: &Value, at: &str) -> Result<(), String> {
         let Value::Object(keys) = schema else {
             return match schema {

@@ -1,4 +1,4 @@
-//! What tests of the record share: words for messages, a plain reference tree, turns.
+//! Shared by tests of the record: short forms of messages, a reference tree, turns.
 
 mod tree;
 mod turn;

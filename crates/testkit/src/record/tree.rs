@@ -1,4 +1,4 @@
-//! A plain reference tree: what a store must show, kept in the simplest way.
+//! A reference tree: what a store must return, in the simplest implementation.
 
 use throughline_model::Message;
 use throughline_store::{
@@ -9,7 +9,7 @@ use throughline_store::{
 use super::turn::{Turn, begin, shorts, user};
 use crate::Rng;
 
-/// A node: whom it continues and what it says.
+/// A node: its parent and its text.
 #[derive(Debug)]
 struct Node {
     name: NodeRef,
@@ -18,7 +18,7 @@ struct Node {
     thread: usize,
 }
 
-/// A thread: where it stands.
+/// A thread and its head.
 #[derive(Debug)]
 struct Thread {
     id: ThreadId,
@@ -36,7 +36,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Grow a random tree in a store, and keep account.
+    /// Grows a random tree in a store, and records it.
     pub async fn grow(
         store: &Store,
         scope: &TenantScope,
@@ -51,12 +51,12 @@ impl Tree {
         Ok(tree)
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether it has none.
+    /// Whether it has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -208,7 +208,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A run that fails leaves nothing that a reader could see.
+    /// A failed run leaves nothing that a reader can see.
     async fn fail(
         &mut self,
         store: &Store,
@@ -297,13 +297,13 @@ impl Tree {
         });
     }
 
-    /// The head of a thread goes to the newest node.
+    /// Moves the head of a thread to the newest node.
     fn move_head(&mut self, thread: usize) {
         self.threads[thread].head = Some(self.nodes.len() - 1);
         self.threads[thread].version += 1;
     }
 
-    /// Everything that is said on the way to a node.
+    /// The texts on the path to a node.
     fn path(&self, node: Option<usize>) -> Vec<String> {
         let mut parts = Vec::new();
         let mut at = node;
@@ -314,7 +314,7 @@ impl Tree {
         parts.into_iter().rev().flatten().cloned().collect()
     }
 
-    /// Compare every node and every thread with what the store shows; gives how many were.
+    /// Compares every node and every thread with the store; returns how many there were.
     pub async fn compare(
         &self,
         store: &Store,
@@ -368,7 +368,7 @@ impl Tree {
     }
 }
 
-/// Compare the total of a branch with what its messages count as, one by one; gives the sum.
+/// Compares the total of a branch with the tokens of its messages; returns the sum.
 pub async fn totals(store: &Store, scope: &TenantScope, at: &At) -> Result<u64, String> {
     let opened = store.open(scope, at, 0).await.map_err(said)?;
     let page = store.read(scope, at, Span::After(0), 100_000).await;
@@ -387,7 +387,7 @@ pub async fn totals(store: &Store, scope: &TenantScope, at: &At) -> Result<u64, 
     }
 }
 
-/// Read a whole branch in one of several ways.
+/// Reads a whole branch in one of several ways.
 async fn read(
     store: &Store,
     scope: &TenantScope,

@@ -1,4 +1,4 @@
-//! Turns of runs, and messages in short.
+//! Turns of runs, and short forms of messages.
 
 use throughline_model::{
     Body, CallId, Content, Message, Outcome, Output, Role, Scope, Source, ToolCall,
@@ -51,7 +51,7 @@ pub fn answered(id: &str) -> Message {
     }
 }
 
-/// A message in short: its texts, calls and results.
+/// A message in short form: its texts, calls and results.
 pub fn short(message: &Message) -> String {
     let word = |content: &Content| match &content.body {
         Body::Text(text) => text.text.clone(),
@@ -67,25 +67,25 @@ pub fn short(message: &Message) -> String {
         .join("+")
 }
 
-/// Messages in short.
+/// Messages in short form.
 pub fn shorts(entries: &[Entry]) -> Vec<String> {
     entries.iter().map(|entry| short(&entry.message)).collect()
 }
 
-/// What one run says, decided beforehand.
+/// The predetermined contents of a run.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Messages of the caller.
     pub input: Vec<String>,
     /// Rounds of calls, by call id.
     pub rounds: Vec<Vec<String>>,
-    /// The last word.
+    /// The final answer.
     pub answer: String,
     /// When it is published.
     pub mode: Mode,
 }
 
-/// Begin a run; a repetition is an error of the test.
+/// Begins a run; a repetition is an error of the test.
 pub async fn begin(store: &Store, scope: &TenantScope, begin: &Begin) -> Result<Started> {
     match store.begin(scope, begin).await? {
         Begun::Started(started) => Ok(started),
@@ -97,7 +97,7 @@ pub async fn begin(store: &Store, scope: &TenantScope, begin: &Begin) -> Result<
 }
 
 impl Turn {
-    /// What a reader sees of it when all of it is published.
+    /// The texts that a reader sees when the whole run is published.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = self.input.clone();
         for round in &self.rounds {
@@ -107,7 +107,7 @@ impl Turn {
         texts
     }
 
-    /// What a reader sees after the model call with this number, in `per_call`.
+    /// The texts that a reader sees after the model call with this number, in `per_call`.
     pub fn texts_after(&self, step: usize) -> Vec<String> {
         let mut texts = self.input.clone();
         for round in &self.rounds[..step] {
@@ -117,7 +117,7 @@ impl Turn {
         texts
     }
 
-    /// The value that begins it.
+    /// The operation that begins the run.
     pub fn begin(&self, run: RunId, at: Anchor) -> Begin {
         let input: Vec<Message> = self.input.iter().map(|text| user(text)).collect();
         Begin {
@@ -154,13 +154,13 @@ impl Turn {
         self.rounds[no].iter().enumerate().map(result).collect()
     }
 
-    /// The value that ends it.
+    /// The operation that ends the run.
     pub fn publish(&self) -> Publish {
         let step = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         Publish::new(step, NewItem::of(&[assistant(&self.answer)]))
     }
 
-    /// Do all of it. `told` hears of each node.
+    /// Does the whole turn. `told` is called for each node.
     pub async fn run(
         &self,
         store: &Store,
@@ -189,7 +189,7 @@ fn round_texts(round: &[String]) -> [String; 2] {
     [join("call"), join("result")]
 }
 
-/// The runs in a history, each with what it said; an error if one is interrupted by another.
+/// The runs in a history, each with its texts; an error if runs are interleaved.
 pub fn whole_runs(entries: &[Entry]) -> std::result::Result<Vec<(RunId, Vec<String>)>, String> {
     let mut runs: Vec<(RunId, Vec<String>)> = Vec::new();
     for entry in entries {

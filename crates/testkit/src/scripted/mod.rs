@@ -1,5 +1,5 @@
 //! The scripted client of `throughline::testing` under the names that tests use, and
-//! [`StoringService`], a scripted client that keeps conversations itself.
+//! [`StoringService`], a scripted client that stores conversations itself.
 
 mod storing;
 #[cfg(test)]

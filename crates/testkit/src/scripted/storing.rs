@@ -11,25 +11,25 @@ use throughline::model::{Event, Fold, Message, Pairing, Response};
 
 use super::{ScriptedClient, Step};
 
-/// How a service names what it keeps.
+/// The ids of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids {
-    /// By a new id with every call; the older ones stay good.
+    /// A new id with every call; older ones stay valid.
     PerCall,
-    /// By one id for the whole conversation.
+    /// One id for the whole conversation.
     Stable,
-    /// Not at all: it keeps what it hears and does not say under what.
+    /// No id: it stores conversations without returning one.
     Unsaid,
 }
 
-/// A service that keeps conversations itself, with answers from a script.
+/// A service that stores conversations itself, with answers from a script.
 ///
-/// A request that continues something must name what the service has, must not send a call again
-/// that it has, and must answer every call that waits with one result; anything else is refused as
-/// a vendor would. What was sent and what was answered is kept when the answer has ended, and not if
-/// its caller goes away. A step that says [`Step::kept_as`] has its id.
+/// A request that continues a conversation must name a stored one, must not repeat its calls, and
+/// must answer every waiting call with one result; anything else is refused as a vendor would.
+/// Request and answer are stored when the answer has ended, and not if the caller drops it. A step
+/// with [`Step::kept_as`] has that id.
 ///
-/// A request that keeps the conversation itself is stored only by a service that always does.
+/// A request with a caller-owned history is stored only by a service that always stores.
 pub struct StoringService {
     script: ScriptedClient,
     held: Arc<Mutex<Held>>,
@@ -42,18 +42,18 @@ struct Held {
     made: usize,
 }
 
-/// What becomes of an answer.
+/// How an answer is stored.
 struct Keeping {
     held: Arc<Mutex<Held>>,
     ids: Ids,
-    /// Under what the request continued.
+    /// The id that the request continues.
     asked: Option<String>,
-    /// What was there before the answer.
+    /// The messages before the answer.
     before: Vec<Message>,
 }
 
 impl StoringService {
-    /// A service that stores when it is asked to, with one step for each call.
+    /// A service that stores on request, with one step per call.
     pub fn new(ids: Ids, steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             script: ScriptedClient::new(steps),
@@ -63,7 +63,7 @@ impl StoringService {
         .storing(StoresHistory::Optional)
     }
 
-    /// The same, storing always or when it is asked to.
+    /// Sets whether it stores always or on request.
     #[must_use]
     pub fn storing(self, stores: StoresHistory) -> Self {
         let abilities = Abilities {
@@ -73,41 +73,41 @@ impl StoringService {
         self.with_abilities(abilities)
     }
 
-    /// The same with other abilities.
+    /// Sets other abilities.
     #[must_use]
     pub fn with_abilities(mut self, abilities: Abilities) -> Self {
         self.script = self.script.with_abilities(abilities);
         self
     }
 
-    /// The script, and what each call was given.
+    /// The script, and the recorded calls.
     pub fn script(&self) -> &ScriptedClient {
         &self.script
     }
 
-    /// What the service holds under an id; nothing if it does not know it.
+    /// The messages under an id; empty if it is unknown.
     pub fn held(&self, id: &str) -> Vec<Message> {
         let held = lock(&self.held);
         held.conversations.get(id).cloned().unwrap_or_default()
     }
 
-    /// Every id under which it holds something, in no order that means anything.
+    /// All ids, in no particular order.
     pub fn ids(&self) -> Vec<String> {
         lock(&self.held).conversations.keys().cloned().collect()
     }
 
-    /// Hold a conversation that was made elsewhere.
+    /// Stores a conversation that was made elsewhere.
     pub fn put(&self, id: impl Into<String>, messages: impl IntoIterator<Item = Message>) {
         let messages = messages.into_iter().collect();
         lock(&self.held).conversations.insert(id.into(), messages);
     }
 
-    /// Forget a conversation, as vendors do after a while.
+    /// Forgets a conversation, as vendors do after a while.
     pub fn forget(&self, id: &str) {
         lock(&self.held).conversations.remove(id);
     }
 
-    /// Judge a request; what becomes of its answer, unless that is not kept.
+    /// Validates a request; returns how its answer is stored, if it is.
     fn admit(&self, request: &ChatRequest<'_>) -> Result<Option<Keeping>, ClientError> {
         let abilities = self.script.abilities();
         let upstream = &abilities.upstream;
@@ -142,7 +142,7 @@ impl StoringService {
 }
 
 impl Keeping {
-    /// Keep an answer; its id, if the service tells it.
+    /// Stores an answer; returns its id, if the service returns one.
     fn keep(self, response: Response) -> Option<String> {
         let mut held = lock(&self.held);
         held.made += 1;

@@ -159,7 +159,7 @@ fn chunks_wait_and_steps_are_decided_by_what_was_asked() {
             Step::chunks([
                 Chunk::Wait(Duration::from_secs(5)),
                 Chunk::Event(finished.clone()),
-                // Nothing comes after the end.
+                // Nothing follows the end.
                 Chunk::Event(finished),
             ]),
             Step::fails(ErrorKind::RateLimited),
@@ -183,7 +183,7 @@ fn answer_to(call: &str) -> Message {
     Message::new(Role::Tool, vec![Content::from(result)])
 }
 
-/// One call that the service is to keep, whole or streamed.
+/// A call whose answer the service is to store, whole or streamed.
 async fn told(
     service: &StoringService,
     reading: Reading,

@@ -1,13 +1,13 @@
-//! One request and its answer, byte by byte, on a connection of its own.
+//! A request and its response, byte by byte, on a connection of its own.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// A server that says nothing for so long says nothing any more.
+/// A server that sends nothing for this long counts as dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What is sent.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
@@ -21,7 +21,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Read something.
+    /// A `GET` request.
     pub fn get(path: impl Into<String>) -> Self {
         Self {
             method: "GET",
@@ -31,7 +31,7 @@ impl Request {
         }
     }
 
-    /// Send something.
+    /// A `POST` request.
     pub fn post(path: impl Into<String>, body: impl Into<String>) -> Self {
         Self {
             method: "POST",
@@ -41,7 +41,7 @@ impl Request {
         }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 #[derive(Debug)]
 pub struct Exchange {
     stream: BufReader<TcpStream>,
@@ -60,9 +60,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Send a request and read the head of its answer. Whatever goes wrong, the connection is cut.
+    /// Sends a request and reads the head of its response. The connection is closed on any error.
     pub fn open(address: &str, request: &Request) -> io::Result<Self> {
-        // What was not read yet stays with the system, so that a cut is a cut.
+        // Unread bytes stay with the system, so that closing the socket resets the connection.
         let mut stream = BufReader::with_capacity(1, Self::send(address, request)?);
         let first = line(&mut stream)?;
         let status = first.split(' ').nth(1).and_then(|code| code.parse().ok());
@@ -84,7 +84,7 @@ impl Exchange {
         })
     }
 
-    /// Send a request and read nothing.
+    /// Sends a request and reads nothing.
     pub fn send(address: &str, request: &Request) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -108,13 +108,14 @@ impl Exchange {
         Ok(stream)
     }
 
-    /// A header; its name in lower case.
+    /// A header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The next chunk of the body; none after the last. An end without its mark is an error.
+    /// The next chunk of the body; `None` after the last. An end without the last chunk is an
+    /// error.
     pub fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.is_over {
             return Ok(None);

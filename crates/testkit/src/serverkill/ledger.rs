@@ -1,4 +1,4 @@
-//! What was asked and acknowledged, kept outside of the processes that did it.
+//! What was requested and acknowledged, outside of the processes that did it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,31 +6,31 @@ use serde_json::Value;
 
 use super::model::mark;
 
-/// What a caller does so that a request that comes again is not done again.
+/// How a client avoids that a repeated request is done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guard {
-    /// It sends a key.
+    /// It sends an idempotency key.
     Key,
-    /// It says that it sends it again, as SDKs do.
+    /// It marks the request as a retry, as SDKs do.
     Sdk,
-    /// Nothing. It goes on reading if it knows the response, and gives up if not.
+    /// Not at all. It continues to read if it knows the response, and gives up if not.
     None,
 }
 
-/// A turn that was acknowledged.
+/// An acknowledged turn.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Its name.
     pub code: String,
-    /// The turn that it goes on from.
+    /// The turn that it continues.
     pub parent: Option<String>,
-    /// The response as it was acknowledged.
+    /// The acknowledged response.
     pub response: Value,
     /// Whether it was streamed.
     pub streamed: bool,
-    /// How its caller guards against doubling it.
+    /// How its client avoids repetition.
     pub guard: Guard,
-    /// How many kills came between its sending and its acknowledgement.
+    /// How many kills happened between its request and its acknowledgement.
     pub crossed: u64,
     /// Whether the built-in model answered it.
     pub demo: bool,
@@ -45,14 +45,14 @@ impl Turn {
             .unwrap_or("")
     }
 
-    /// The text of the answer; none if it failed.
+    /// The text of the answer; `None` if it failed.
     pub fn text(&self) -> Option<String> {
         if self.response.get("status").and_then(Value::as_str) != Some("completed") {
             return None;
         }
         let items = self.response.get("output")?.as_array()?;
-        // What a model said before it was asked again stands there too, and is not part of the
-        // chain.
+        // The partial text of a model call that was repeated is in the output too, and is not part
+        // of the chain.
         let whole = |item: &&Value| {
             item.get("status").and_then(Value::as_str) == Some("completed")
                 && item.get("type").and_then(Value::as_str) == Some("message")
@@ -65,17 +65,17 @@ impl Turn {
     }
 }
 
-/// A model call, as the upstream saw it.
+/// A model call, as the upstream received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
-    /// The turns in the request, the one that is asked for last.
+    /// The turns in the request, the requested one last.
     pub turns: Vec<String>,
     /// The marks of the answers in it.
     pub done: Vec<String>,
 }
 
 impl ModelCall {
-    /// Read `asked NUMBER turns=… done=…`.
+    /// Parses `asked NUMBER turns=… done=…`.
     pub fn read(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("asked ")?.split(' ');
         words.next()?;
@@ -90,18 +90,18 @@ impl ModelCall {
     }
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Turns that were acknowledged.
     pub turns: u64,
-    /// Of them: some kill came before the acknowledgement.
+    /// Turns with a kill before the acknowledgement.
     pub crossed: u64,
     /// Model calls.
     pub asked: u64,
-    /// Model calls that were made again after a kill.
+    /// Model calls that were repeated after a kill.
     pub redone: u64,
-    /// Turns that ended as failed, because they were killed too often.
+    /// Turns that failed because they were killed too often.
     pub given_up: u64,
 }
 
@@ -115,7 +115,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// What was asked and acknowledged.
+/// What was requested and acknowledged.
 #[derive(Debug, Default)]
 pub struct ServerLedger {
     turns: BTreeMap<String, Turn>,
@@ -123,7 +123,7 @@ pub struct ServerLedger {
 }
 
 impl ServerLedger {
-    /// A turn was acknowledged. No other turn may have its response.
+    /// Records an acknowledged turn. No other turn may have its response.
     pub fn acknowledge(&mut self, turn: Turn) -> Result<(), String> {
         let code = turn.code.clone();
         if let Some(other) = self.ids.insert(turn.id().to_owned(), code.clone()) {
@@ -138,12 +138,12 @@ impl ServerLedger {
         }
     }
 
-    /// The turns that were acknowledged.
+    /// The acknowledged turns.
     pub fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.turns.values()
     }
 
-    /// One that was.
+    /// The acknowledged turn with a name.
     pub fn turn(&self, code: &str) -> Option<&Turn> {
         self.turns.get(code)
     }
@@ -160,8 +160,8 @@ impl ServerLedger {
         chain
     }
 
-    /// Every model call held the whole chain in order, and none was made twice without a reason.
-    /// `parents` has the turns that were sent and never acknowledged.
+    /// Checks that every model call had the whole chain in order, and that none was repeated
+    /// without a reason. `parents` has the turns that were sent and never acknowledged.
     pub fn judge(
         &self,
         asked: &[ModelCall],

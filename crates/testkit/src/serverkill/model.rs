@@ -6,19 +6,19 @@ use crate::Rng;
 use crate::loopkill::brackets;
 use crate::upstream::{Fault, Recorded, Reply, Script};
 
-/// What the caller says in a turn.
+/// The input of a turn.
 pub fn said(code: &str) -> String {
     format!("[[turn {code}]] What is new in the harbour?")
 }
 
-/// The mark in an answer: its turn and the request that it answers, as `c3.17/204`.
+/// The mark in an answer: its turn and its request, as `c3.17/204`.
 pub fn mark(text: &str) -> Option<&str> {
     brackets(text, "done").next()
 }
 
-/// What the model answers; `say` is told of each request that it takes:
-/// `asked NUMBER turns=CODE,… done=MARK,…`. The last of the codes is the turn that is asked for.
-/// Some answers come one byte at a time.
+/// The answers of the model; `say` receives a line for each accepted request: `asked NUMBER
+/// turns=CODE,… done=MARK,…`. The last of the codes is the requested turn. Some answers arrive one
+/// byte at a time.
 pub fn model(say: impl Fn(String) + Send + Sync + 'static) -> Script {
     let count = AtomicU64::new(0);
     Script::respond_with(move |request: &Recorded| {

@@ -1,16 +1,16 @@
-//! Calls by the ids that a test gave them.
+//! Calls, by the ids that a test gave them.
 
 use throughline::Threads;
 use throughline::model::{Arguments, CallId};
 use throughline::store::{CallRef, RunFilter, ThreadId};
 use throughline::thread::{Awaits, Pending};
 
-/// The calls of a thread's runs, newest first, as an application that listed them kept them: those
-/// that no longer wait too.
+/// The calls of a thread's runs, newest first, as an application that listed them has them,
+/// including those that no longer wait.
 pub struct MadeCalls(Vec<Pending>, CallRef);
 
 impl MadeCalls {
-    /// Read the journals of a thread.
+    /// Reads the journals of a thread.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl MadeCalls {
         Self(calls, nowhere)
     }
 
-    /// The newest call with an id; one that was never made if there is none.
+    /// The newest call with an id, or an invented one if there is none.
     ///
     /// # Panics
     ///

@@ -7,7 +7,7 @@ use throughline::Tool;
 use throughline::model::json::RawJson;
 use throughline::tool::{CallContext, ToolError, ToolOutput, ToolSpec};
 
-/// What a fake tool does.
+/// The function of a fake tool.
 type Work =
     dyn Fn(RawJson, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
@@ -21,7 +21,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// A tool that does what it is told.
+    /// A tool with a function.
     pub fn doing<F>(
         name: &str,
         body: impl Fn(RawJson, CallContext) -> F + Send + Sync + 'static,
@@ -37,7 +37,7 @@ impl Fake {
         }
     }
 
-    /// A tool that says its own name.
+    /// A tool that returns its own name.
     pub fn named(name: &str) -> Self {
         let said = name.to_owned();
         Self::doing(name, move |_, _| {
@@ -51,7 +51,7 @@ impl Fake {
         Self::doing(name, |_, _| async { Err("the pier is closed".into()) })
     }
 
-    /// The same with another specification.
+    /// Changes the specification.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
         change(&mut self.spec);
@@ -63,7 +63,7 @@ impl Fake {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// The key of each time.
+    /// The idempotency key of each execution.
     pub fn keys(&self) -> Vec<String> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.clone()

@@ -13,10 +13,10 @@ pub enum How {
 }
 
 impl How {
-    /// Both.
+    /// Both ways.
     pub const ALL: [Self; 2] = [Self::Whole, Self::Streamed];
 
-    /// Read a run to its end.
+    /// Reads a run to its end.
     pub async fn finish(self, run: Run<impl Order>) -> Result<Outcome, RunFailed> {
         match self {
             Self::Whole => run.await,
@@ -24,7 +24,7 @@ impl How {
         }
     }
 
-    /// Read a run to its end, with its events.
+    /// Reads a run to its end, with its events.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
-//! Agents on stores, for tests: engines and processes, tools that count, short words for histories.
+//! Agents on stores, for tests: engines, processes, counting tools, and short forms of histories.
 //!
-//! A [`Stage`] is an empty store of one engine. [`Stage::process`] opens it as a process of its own;
-//! [`Process::kill`] makes it a dead one: from then on nothing it does reaches the store, and others
-//! may take over what it held.
+//! A [`Stage`] is an empty store of one engine. [`Stage::process`] opens it as a separate process;
+//! after [`Process::kill`] nothing that process does reaches the store, and others may take over
+//! its runs.
 
 mod calls;
 mod fake;
@@ -16,7 +16,7 @@ pub use how::How;
 pub use process::{Engine, Process, Stage};
 pub use short::{result_text, said, short};
 
-/// Run a test on every engine, whole and streamed.
+/// Runs a test on every engine, whole and streamed.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub fn everywhere(test: impl AsyncFn(&Stage, How)) {
                 .expect("a runtime");
             let stage = Stage::new(engine);
             runtime.block_on(test(&stage, how));
-            // Tasks that stand for dead processes never end.
+            // Tasks of processes that count as dead never end.
             runtime.shutdown_background();
         }
     }

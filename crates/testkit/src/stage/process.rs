@@ -9,23 +9,23 @@ use throughline::store::{
 use crate::Scratch;
 use crate::engines::{Counted, Fault, Faulty};
 
-/// What the clock shows at first.
+/// The initial time of the clock.
 const NOW: Millis = 1_790_000_000_000;
 
-/// How long a process counts as alive after it last said so.
+/// How long a process counts as alive after a heartbeat.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// The engines; a new one is one more line.
+/// The engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// In memory; handles stand for processes.
+    /// In memory; each handle counts as a process.
     Memory,
     /// A SQLite file.
     Sqlite,
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Self; 2] = [Self::Memory, Self::Sqlite];
 }
 
@@ -44,9 +44,9 @@ enum Data {
     File(Scratch),
 }
 
-/// A process that has opened the store.
+/// A process with an open store.
 pub struct Process {
-    /// Its handle. Calls of it are counted, and can be made to fail.
+    /// Its handle. Its calls are counted, and can be made to fail.
     pub store: Store,
     /// Makes its calls fail.
     pub faulty: Arc<Faulty>,
@@ -55,7 +55,7 @@ pub struct Process {
     clock: Arc<ManualClock>,
 }
 
-/// The methods by which a process reaches the store.
+/// The methods through which a process reaches the store.
 const METHODS: [&str; 25] = [
     "open",
     "open_or_create",
@@ -101,7 +101,7 @@ impl Stage {
         }
     }
 
-    /// Open it as a process of its own.
+    /// Opens it as a separate process.
     ///
     /// # Panics
     ///
@@ -119,7 +119,8 @@ impl Stage {
             }
         };
         store.renew().await.expect("a heartbeat");
-        // Faults are nearer to the caller: what fails before it is done is not counted as done.
+        // Faults are nearer to the caller: a call that fails before it is done is not counted as
+        // done.
         let (counted_store, counted) = Counted::over(&store);
         let (store, faulty) = Faulty::over(&counted_store);
         Process {
@@ -140,30 +141,30 @@ fn options(clock: &Arc<ManualClock>) -> Options {
 }
 
 impl Process {
-    /// Its threads.
+    /// The threads of the store.
     pub fn threads(&self) -> Threads {
         Threads::of(&self.store)
     }
 
-    /// The scope that they are in.
+    /// Their tenant.
     pub fn scope(&self) -> TenantScope {
         TenantScope::local()
     }
 
-    /// Stop in the next call of a method, as a process does that is killed there: nothing it does
-    /// later reaches the store. Wait for the moment with [`Process::died`].
+    /// Plans the death of the process in the next call of a method: nothing it does later reaches
+    /// the store. Wait for it with [`Process::died`].
     pub fn die_in(&self, method: &str, done: Fault) {
         self.faulty.next(method, done);
         self.faulty.always(method, Fault::HangBefore);
     }
 
-    /// Wait until a call hangs, then be dead.
+    /// Waits until a call hangs, and then counts as dead.
     pub async fn died(&self) {
         self.faulty.hung(1).await;
         self.kill();
     }
 
-    /// Be dead: nothing reaches the store any more, and its leases have run out.
+    /// Counts as dead: nothing reaches the store any more, and its leases have expired.
     pub fn kill(&self) {
         for method in METHODS {
             self.faulty.always(method, Fault::HangBefore);
@@ -171,7 +172,7 @@ impl Process {
         self.clock.advance(LEASE + Duration::from_secs(1));
     }
 
-    /// Say that this process is alive: needed after the clock was moved on.
+    /// Writes a heartbeat, which is needed after the clock was advanced.
     ///
     /// # Panics
     ///
@@ -180,7 +181,7 @@ impl Process {
         self.store.renew().await.expect("a heartbeat");
     }
 
-    /// The thread's history as the store has it, in short.
+    /// The thread's history in the store, in short form.
     ///
     /// # Panics
     ///

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use throughline::Outcome;
 use throughline::model::{Body, Message, Outcome as Ending, Role};
 
-/// A history in short: `u a(c1,c2) t(c1,c2:error) a`, with outcomes other than `ok`.
+/// A history in short form: `u a(c1,c2) t(c1,c2:error) a`, with outcomes other than `ok`.
 pub fn short<'m>(messages: impl IntoIterator<Item = &'m Message>) -> String {
     let mut out = String::new();
     for message in messages {
@@ -38,7 +38,7 @@ pub fn short<'m>(messages: impl IntoIterator<Item = &'m Message>) -> String {
     out
 }
 
-/// The transcript of an outcome in short.
+/// The transcript of an outcome in short form.
 pub fn said(outcome: &Outcome) -> String {
     short(&outcome.messages)
 }

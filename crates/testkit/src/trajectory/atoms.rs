@@ -27,7 +27,7 @@ pub fn atoms(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether a name stands in a text, not merely as part of a longer one.
+/// Whether a name occurs in a text, and not only as part of a longer one.
 ///
 /// ```
 /// use throughline_testkit::trajectory::stands_in;
@@ -74,7 +74,7 @@ fn name(token: &str) -> Option<String> {
     telling.then(|| token.to_owned())
 }
 
-/// A stem and a short extension.
+/// A stem with a short extension.
 fn is_file(token: &str) -> bool {
     let Some((stem, extension)) = token.rsplit_once('.') else {
         return false;
@@ -85,7 +85,7 @@ fn is_file(token: &str) -> bool {
     short && starts && plain && stem.len() >= 2 && has_letter(stem)
 }
 
-/// Several words in one: with underscores, or with capitals inside.
+/// Several words in one: with underscores, or with inner capitals.
 fn is_identifier(token: &str) -> bool {
     if token.len() < 5 || !has_letter(token) {
         return false;

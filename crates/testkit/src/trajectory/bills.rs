@@ -1,4 +1,4 @@
-//! What vendors billed for the calls of a session.
+//! The bills of a session's calls.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::Session;
 /// A model call and its bill.
 #[derive(Clone, Debug)]
 pub struct Billed {
-    /// What was sent, without instructions and tools, which were not recorded.
+    /// The request, without instructions and tools, which were not recorded.
     pub sent: Vec<Arc<Message>>,
-    /// Tokens of the input, read from a cache or not.
+    /// Tokens of the input, including those read from a cache.
     pub tokens: u64,
 }
 
-/// The calls of a session that carry a bill, in order.
+/// The calls of a session that have a bill, in order.
 pub fn billed(session: &Session) -> Vec<Billed> {
     let mut found = Vec::new();
     for at in session.model_calls() {

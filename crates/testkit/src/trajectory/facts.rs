@@ -1,14 +1,14 @@
-//! What must still be known when a session has been going on for long.
+//! Facts that must still be known late in a session.
 
 use std::collections::HashMap;
 
 use throughline_model::{Body, Content, Outcome, Role, ToolCall, ToolResult};
 
 use super::atoms::atoms;
-use super::said::{argument_strings, said};
+use super::text::{argument_strings, message_texts};
 use super::{RECENT, Session};
 
-/// What a fact is about.
+/// The kind of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FactKind {
     /// A file that was written.
@@ -17,20 +17,20 @@ pub enum FactKind {
     Failed,
     /// The first line that says what went wrong.
     ErrorLine,
-    /// What the user asked for.
+    /// A request of the user.
     Request,
 }
 
-/// Something that the last view of a session should show.
+/// A fact that the last view of a session should show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// What it is about.
     pub kind: FactKind,
-    /// The text to look for, white space folded.
+    /// The text to search for, with white space folded.
     pub text: String,
 }
 
-/// How much of a command, an error line or a request has to be there.
+/// How many characters of a command, an error line or a request must be there.
 const ENOUGH: usize = 80;
 
 /// The facts of a session that are older than its recent calls.
@@ -76,7 +76,7 @@ pub fn facts(session: &Session) -> Vec<Fact> {
         }
     }
     for message in seen.iter().filter(|message| message.role == Role::User) {
-        // What the application put in between is no request.
+        // Messages that the application inserted are not requests.
         if message
             .meta
             .as_ref()
@@ -94,7 +94,7 @@ pub fn folded(text: &str) -> String {
     words.join(" ")
 }
 
-/// The first line of an output that says that something went wrong.
+/// The first line of an output that reports an error.
 pub fn error_line(output: &str) -> Option<&str> {
     const PHRASES: [&str; 3] = ["no such file", "not found", "cannot "];
     output.lines().map(str::trim).find(|line| {
@@ -130,7 +130,7 @@ fn start(text: &str) -> String {
 fn output(result: &ToolResult) -> String {
     let content = Content::from(result.clone());
     let message = throughline_model::Message::new(Role::Tool, vec![content]);
-    said(&message).concat()
+    message_texts(&message).concat()
 }
 
 /// The file that a call writes, as a name.
@@ -157,7 +157,7 @@ fn written(call: &ToolCall) -> Option<String> {
     atoms(path).into_iter().next()
 }
 
-/// What a call runs, if it runs something.
+/// The command that a call runs, if it runs one.
 fn command(call: &ToolCall) -> Option<String> {
     let arguments = argument_strings(&call.arguments);
     let mut found = arguments.into_iter();
@@ -165,7 +165,7 @@ fn command(call: &ToolCall) -> Option<String> {
     Some(command)
 }
 
-/// Whether what a call ran failed: by its exit code, or by the word of the tool with an error shown.
+/// Whether a command failed: by its exit code, or by the tool's report of an error.
 fn failed(result: &ToolResult, output: &str) -> bool {
     let lower = output.to_ascii_lowercase();
     let code = ["exit code ", "exited with code ", "exit code: "]

@@ -1,14 +1,14 @@
-//! What an agent needs of its past.
+//! Names that an agent needs of its past.
 
 use std::collections::HashMap;
 
 use throughline_model::{Body, Content, Role, ToolCall};
 
 use super::atoms::{atoms, stands_in};
-use super::said::{argument_strings, said};
+use super::text::{argument_strings, message_texts};
 use super::{RECENT, Session};
 
-/// Who showed a name first.
+/// The origin of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The result of a tool.
@@ -17,24 +17,24 @@ pub enum Origin {
     User,
 }
 
-/// A name that a call uses and that the session had last shown a while before.
+/// A name that a call uses and that the session last showed some calls before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// The place of the model's message that uses it: its view is what must show the name.
+    /// The index of the model's message that uses it: its view must show the name.
     pub at: usize,
     /// The name.
     pub atom: String,
-    /// Who showed it first.
+    /// Where it occurred first.
     pub origin: Origin,
-    /// How many tool calls ago it was last to be seen.
+    /// How many tool calls ago it occurred last.
     pub back: usize,
-    /// The place of the message that showed it last.
+    /// The index of the message in which it occurred last.
     pub last: usize,
     /// The tool that uses it.
     pub tool: String,
 }
 
-/// Arguments that carry text to be written rather than names to be found.
+/// Arguments with text to be written rather than names.
 const BODIES: &[&str] = &[
     "code_edit",
     "content",
@@ -54,7 +54,7 @@ const BODIES: &[&str] = &[
     "patch",
 ];
 
-/// One piece of the session: where, after how many calls, and what it said.
+/// A piece of the session: its index, the number of calls before it, and its text.
 struct Piece {
     at: usize,
     ordinal: usize,
@@ -62,7 +62,7 @@ struct Piece {
     text: String,
 }
 
-/// What the calls of a session need, in order.
+/// The needs of a session's calls, in order.
 pub fn needs(session: &Session) -> Vec<Need> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut found = Vec::new();
@@ -79,7 +79,7 @@ pub fn needs(session: &Session) -> Vec<Need> {
                 }
             }
         }
-        for (content, text) in message.contents.iter().zip(said(message)) {
+        for (content, text) in message.contents.iter().zip(message_texts(message)) {
             let ordinal = match &content.body {
                 Body::ToolCall(call) => {
                     calls += 1;
@@ -127,7 +127,7 @@ fn need(pieces: &[Piece], calls: usize, at: usize, atom: &str, tool: &str) -> Op
     })
 }
 
-/// The names in the arguments of a call, without what it writes.
+/// The names in the arguments of a call, without text to be written.
 fn used_by(call: &ToolCall) -> Vec<String> {
     let mut found = Vec::new();
     for (key, text) in argument_strings(&call.arguments) {
@@ -143,7 +143,7 @@ fn used_by(call: &ToolCall) -> Vec<String> {
     found
 }
 
-/// A command without a text that it writes to a file.
+/// A command without text that it writes to a file.
 fn without_written(command: &str) -> &str {
     let Some(at) = command.find("<<") else {
         return command;

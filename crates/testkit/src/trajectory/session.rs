@@ -1,4 +1,4 @@
-//! Sessions that were recorded.
+//! Recorded sessions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use throughline_model::{Message, Role};
 use throughline_wire::Format;
 use throughline_wire::transcript::{Limits, read};
 
-/// A session: what was said, in order. The number of a message is its place.
+/// A session: its messages in order. The number of a message is its index.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
-    /// Its messages; summaries that the agent wrote of its own past are left out, because the
-    /// past itself is there and a second memory would hide what a strategy forgets.
+    /// Its messages, without summaries that the agent wrote of its own past: they would hide what a
+    /// strategy forgets.
     pub messages: Vec<Arc<Message>>,
-    /// These summaries, with the place of the message that followed: from there on the vendor was
-    /// sent the summary instead of what it summarises.
+    /// These summaries, with the index of the following message: from there on the vendor was sent
+    /// the summary instead of what it summarises.
     pub summaries: Vec<(usize, Arc<Message>)>,
 }
 
@@ -38,14 +38,14 @@ impl Session {
         session
     }
 
-    /// The places of the model's messages. Each was one model call.
+    /// The indexes of the model's messages. Each was one model call.
     pub fn model_calls(&self) -> impl Iterator<Item = usize> {
         let places = self.messages.iter().enumerate();
         places.filter_map(|(place, message)| (message.role == Role::Assistant).then_some(place))
     }
 }
 
-/// A session that cannot be read, and why.
+/// Why a session cannot be read.
 #[derive(Debug)]
 pub struct Unreadable {
     file: PathBuf,
@@ -60,7 +60,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// The recorded sessions beside the project, by name; `None` when the folder is not there.
+/// The recorded sessions beside the project, by name; `None` if the folder does not exist.
 pub fn recorded() -> Result<Option<Vec<Session>>, Unreadable> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/trajectories");
     if !folder.is_dir() {
@@ -90,7 +90,7 @@ pub fn recorded() -> Result<Option<Vec<Session>>, Unreadable> {
     Ok(Some(sessions))
 }
 
-/// Whether a message is a summary that the recorded agent wrote when its window was full.
+/// Whether a message is a summary that the recorded agent wrote when its context window was full.
 fn is_own_summary(message: &Message) -> bool {
     message.meta.as_ref().is_some_and(|meta| {
         let value = meta.value();

@@ -1,4 +1,4 @@
-//! Sessions of our own: generated, always the same.
+//! Synthetic sessions: generated, always the same.
 
 use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Scope, ToolCall};
 
@@ -21,7 +21,7 @@ pub fn synthetic() -> Vec<Session> {
     ]
 }
 
-/// A coding session of at least so many messages, each of them short.
+/// A coding session of at least this many short messages.
 pub fn long(messages: usize) -> Session {
     let mut maker = Maker::new(4);
     maker
@@ -41,7 +41,7 @@ pub fn long(messages: usize) -> Session {
     Session::new("long", maker.said)
 }
 
-/// A session in the making.
+/// Builds a session.
 struct Maker {
     rng: Rng,
     said: Vec<Message>,
@@ -159,7 +159,7 @@ fn coding(name: &str, seed: u64, turns: usize) -> Session {
             text.clone(),
         );
         maker.round("Let me look.", vec![read]);
-        // A name from anywhere in the past, as often as one from the file at hand.
+        // A name from anywhere in the past, as often as one from the current file.
         let from = if maker.rng.bool() {
             place
         } else {

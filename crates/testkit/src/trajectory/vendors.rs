@@ -1,4 +1,4 @@
-//! Whether vendors would take a view.
+//! Whether vendors would accept a view.
 
 use std::sync::Arc;
 

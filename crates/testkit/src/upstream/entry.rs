@@ -1,9 +1,9 @@
-//! What stands in a request, entry by entry.
+//! The entries of a request.
 
 use serde_json::{Value, json};
 use throughline_model::Wire;
 
-/// Something that a request says.
+/// An entry of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// A call of a function.
@@ -20,15 +20,15 @@ pub enum Entry {
         /// What the function returned.
         text: String,
     },
-    /// What a user said.
+    /// Text of a user.
     User(String),
-    /// What a model said.
+    /// Text of the model.
     Assistant(String),
 }
 
-/// What a request says, in its order, read from the vendor's JSON without the codec under test.
-/// Ids are as they stand there, repeated and empty ones too, so that a reader can tell which result
-/// is whose as the vendor would. Instructions, reasoning and tools are left out.
+/// The entries of a request, in order, read from the vendor's JSON without the codec under test.
+/// Ids are as in the request, including repeated and empty ones, so that a test can tell which
+/// result belongs to which call as the vendor would. Instructions, reasoning and tools are omitted.
 pub fn entries(wire: &Wire, body: &Value) -> Vec<Entry> {
     let mut entries = Vec::new();
     match wire {
@@ -155,12 +155,12 @@ fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Arguments that stand in a text.
+/// Arguments in a string.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
-/// The one text of an object, else all of it.
+/// The only text of an object, else the whole object.
 fn only_text(value: &Value) -> String {
     let mut members = value.as_object().into_iter().flatten();
     match (members.next(), members.next()) {

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a vendor, and what must come of it.
+//! Faults between a client and a vendor, and their required outcomes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use throughline_model::Wire;
 
 use crate::scripted::Reading;
 
-/// One way for a model call to go wrong. `docs/faults.md` describes each of them.
+/// A fault of a model call. `docs/faults.md` describes each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(
     missing_docs,
@@ -44,23 +44,23 @@ pub enum Fault {
     NoUsage,
 }
 
-/// For how many requests a fault lasts.
+/// How long a fault lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// For the next so many.
+    /// For a number of requests.
     Times(usize),
     /// Until the server is healed.
     Always,
 }
 
-/// What must come of a call.
+/// The required outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The whole answer.
+    /// The complete answer.
     Success,
     /// An error of one of these kinds, and no answer.
     Error(&'static [ErrorKind]),
-    /// The whole answer, after another attempt.
+    /// The complete answer, after another attempt.
     RetriedThenSuccess,
 }
 
@@ -84,7 +84,7 @@ const FIRST_BYTE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::FirstByte);
 const IDLE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::Idle);
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 28] = [
         Self::Refused,
         Self::Reset,
@@ -116,7 +116,7 @@ impl Fault {
         Self::NoUsage,
     ];
 
-    /// The stable name, and what happens, in one line.
+    /// The stable name, and a description in one line.
     pub fn about(self) -> (&'static str, &'static str) {
         match self {
             Self::Refused => ("refused", "no process listens at the address"),
@@ -191,15 +191,15 @@ impl Fault {
         self.about().0
     }
 
-    /// The fault of a name.
+    /// The fault with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.name() == name)
     }
 
-    /// What must come of one attempt.
+    /// The required outcome of one attempt.
     pub fn expected(self, wire: &Wire, reading: Reading) -> Expected {
         use ErrorKind as Kind;
-        // Streams of this format have no end mark: whatever comes is part of the answer.
+        // Streams of this format have no end mark: all bytes are part of the answer.
         let endless = *wire == Wire::Gemini && reading == Reading::Streamed;
         Expected::Error(match (self, reading) {
             (Self::AfterTheEnd, _) if endless => &[Kind::Malformed],
@@ -229,10 +229,9 @@ impl Fault {
         })
     }
 
-    /// What must come of a call by a client that tries again, if the fault is gone by then.
+    /// The required outcome for a client with retries, if the fault is gone at the second attempt.
     ///
-    /// What has been handed out of a stream cannot be taken back, so there a fault after the first
-    /// words is final.
+    /// A fault after the first words of a stream is final, because those were returned.
     pub fn expected_with_retries(self, wire: &Wire, reading: Reading) -> Expected {
         let once = self.expected(wire, reading);
         let Expected::Error(kinds) = once else {

@@ -1,11 +1,11 @@
-//! Streams as vendors send them: many small events, pings, figures where they were asked for.
+//! Streams as vendors send them: many small events, pings, usage on request.
 
 use serde_json::{Map, Value, json};
 use throughline_model::{Wire, json as exact};
 use throughline_wire::sse::{self, Frame};
 use throughline_wire::{Losses, codec};
 
-/// How many characters an event brings.
+/// The characters per event.
 const FRAGMENT: usize = 5;
 
 /// The events of an answer, from its whole body.
@@ -39,7 +39,7 @@ pub(super) fn frames(wire: &Wire, request: &Map<String, Value>, body: &str) -> O
     Some(frames)
 }
 
-/// An event as bytes.
+/// The bytes of an event.
 pub(super) fn written(wire: &Wire, frame: &Frame) -> Vec<u8> {
     let text = sse::encode(frame).unwrap_or_default();
     match wire {
@@ -61,7 +61,7 @@ pub(super) fn with_data(frame: &Frame, data: &Value) -> Frame {
     }
 }
 
-/// Give events of Responses their numbers.
+/// Numbers the events of Responses.
 pub(super) fn number(frames: &mut [Frame]) {
     for (place, frame) in frames.iter_mut().enumerate() {
         if let Some(mut value) = data(frame)
@@ -73,7 +73,7 @@ pub(super) fn number(frames: &mut [Frame]) {
     }
 }
 
-/// Take the figures out of all events; an event that has nothing else goes.
+/// Removes usage from all events, and events that have nothing else.
 pub(super) fn without_usage(wire: &Wire, frames: &mut Vec<Frame>) {
     frames.retain_mut(|frame| {
         let Some(mut value) = data(frame) else {
@@ -90,7 +90,7 @@ pub(super) fn without_usage(wire: &Wire, frames: &mut Vec<Frame>) {
     });
 }
 
-/// Take the figures out of a body, wherever the vendor has them.
+/// Removes usage from a body, wherever the vendor has it.
 pub(super) fn drop_usage(value: &mut Value) {
     if let Value::Object(members) = value {
         members.remove("usage");
@@ -103,7 +103,7 @@ pub(super) fn drop_usage(value: &mut Value) {
     }
 }
 
-/// Where in an event the text stands that grows.
+/// The path of the growing text in an event.
 fn growing(wire: &Wire, value: &Value) -> Option<&'static str> {
     let places: &[&'static str] = match wire {
         Wire::OpenAiResponses | Wire::Foundry => &["/delta"],
@@ -126,7 +126,7 @@ fn growing(wire: &Wire, value: &Value) -> Option<&'static str> {
     })
 }
 
-/// One event with much text as many with little.
+/// Splits an event with much text into several.
 fn split(wire: &Wire, frame: Frame) -> Vec<Frame> {
     let Some(value) = data(&frame) else {
         return vec![frame];
@@ -156,7 +156,7 @@ fn split(wire: &Wire, frame: Frame) -> Vec<Frame> {
         .collect()
 }
 
-/// Let the input of the last call break off, as Anthropic's streams do at the limit of tokens.
+/// Cuts off the input of the last call, as Anthropic's streams do at the token limit.
 pub(super) fn break_input(frames: &mut Vec<Frame>) {
     let starts = |frame: &Frame| {
         let value = data(frame)?;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Where answers wait until a test lets them go on; open at first.
+/// A gate at which answers wait until a test opens it; open at first.
 #[derive(Clone, Debug)]
 pub struct Gate {
     open: Arc<watch::Sender<bool>>,
@@ -17,17 +17,17 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// From now on nothing passes.
+    /// Closes the gate.
     pub fn close(&self) {
         self.open.send_replace(false);
     }
 
-    /// Everything that waits goes on, and whatever comes later does not wait.
+    /// Opens the gate for all waiting and later answers.
     pub fn open(&self) {
         self.open.send_replace(true);
     }
 
-    /// Wait until it is open.
+    /// Waits until the gate is open.
     pub(super) async fn passed(&self) {
         // The sender lives as long as this gate.
         let _ = self.open.subscribe().wait_for(|open| *open).await;

@@ -1,4 +1,4 @@
-//! Just enough HTTP/1.1 to have every byte in hand.
+//! A minimal HTTP/1.1 server with control over every byte.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,15 +12,15 @@ use super::gate::Gate;
 const HEAD: usize = 64 * 1024;
 /// The longest body of a request.
 const BODY: usize = 64 * 1024 * 1024;
-/// How much of an endless answer is sent to a client that does not mind.
+/// How much of an endless answer is sent to a client that reads all of it.
 const FLOOD: usize = 512 * 1024 * 1024;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Default)]
 pub(super) struct Incoming {
     pub(super) method: String,
     pub(super) target: String,
-    /// Names in lower case.
+    /// Headers with lower-case names.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
@@ -34,22 +34,22 @@ impl Incoming {
     }
 }
 
-/// One thing to do on the connection.
+/// An action on the connection.
 #[derive(Debug)]
 pub(super) enum Act {
-    /// Send these bytes at once.
+    /// Sends these bytes at once.
     Send(Vec<u8>),
-    /// Send these bytes one by one.
+    /// Sends these bytes one by one.
     Drip(Vec<u8>),
-    /// Send these bytes over and over until the client goes away.
+    /// Sends these bytes repeatedly until the client disconnects.
     Flood(Vec<u8>),
-    /// Wait until a gate is open.
+    /// Waits until a gate is open.
     Wait(Gate),
-    /// Say nothing more until the client goes away.
+    /// Sends nothing more until the client disconnects.
     Stall,
-    /// Close the connection.
+    /// Closes the connection.
     Close,
-    /// Reset the connection.
+    /// Resets the connection.
     Reset,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        // A byte is to leave when it is written.
+        // Every byte is sent when it is written.
         let _ = stream.set_nodelay(true);
         Self {
             stream,
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// The next request; none when the client has closed.
+    /// The next request; `None` when the client has closed the connection.
     pub(super) async fn request(&mut self) -> io::Result<Option<Incoming>> {
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -162,7 +162,7 @@ impl Connection {
         Ok(self.stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Do what is to be done. An error means that the client has gone.
+    /// Performs actions. An error means that the client has disconnected.
     pub(super) async fn perform(&mut self, acts: Vec<Act>) -> io::Result<After> {
         for act in acts {
             match act {
@@ -205,7 +205,7 @@ impl Connection {
     }
 }
 
-/// The head of an answer, without what says how long its body is.
+/// The head of a response, without the headers about the length of the body.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
     pub(super) status: u16,

@@ -1,4 +1,4 @@
-//! Which members a request may have, by vendor. Anything else is refused, as the vendors do.
+//! The members that a request may have, by vendor. Others are refused, as vendors do.
 
 use serde_json::{Map, Value};
 use throughline_model::Wire;
@@ -39,7 +39,7 @@ const RESPONSES: &[&str] = &[
     "user",
 ];
 
-/// Beyond those of Responses.
+/// In addition to those of Responses.
 const FOUNDRY: &[&str] = &["agent_reference", "agent_session_id", "structured_inputs"];
 
 const CHAT: &[&str] = &[
@@ -163,7 +163,7 @@ const INTERACTIONS: &[&str] = &[
     "webhook_config",
 ];
 
-/// Whether every member is one that the vendor knows.
+/// Checks that the vendor knows every member.
 pub(super) fn check(wire: &Wire, body: &Map<String, Value>) -> Result<(), Refusal> {
     let (known, more): (&[&str], &[&str]) = match wire {
         Wire::OpenAiResponses | Wire::Other(_) => (RESPONSES, &[]),

@@ -1,4 +1,4 @@
-//! What a vendor remembers: what it issued, and answers that it was told to keep.
+//! What a vendor remembers: issued ids, and stored answers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use throughline_model::json;
 use throughline_wire::validate::{Chained, Issued};
 
-/// Whether a server holds clients to what it issued itself.
+/// Whether a server accepts only ids that it issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origins {
     /// Ids, seals and signatures must be this server's own, as with a vendor.
@@ -44,14 +44,14 @@ impl Memory {
         self.kept.get(id)
     }
 
-    /// An answer leaves.
+    /// Records an answer that is sent.
     pub(super) fn issue(&mut self, answer: &str) {
         if let (Some(issued), Ok(value)) = (self.issued.take(), json::parse(answer)) {
             self.issued = Some(issued.with_response(&value));
         }
     }
 
-    /// A new conversation without anything in it.
+    /// Creates an empty conversation.
     pub(super) fn conversation(&mut self) -> String {
         self.conversations += 1;
         let id = format!("conv_{:08x}", self.conversations);
@@ -59,7 +59,7 @@ impl Memory {
         id
     }
 
-    /// An answer is kept, with everything that led to it.
+    /// Stores an answer, with everything that led to it.
     pub(super) fn keep(&mut self, request: &Map<String, Value>, answer: &Value) {
         let Some(id) = answer.get("id").and_then(Value::as_str) else {
             return;
@@ -91,7 +91,7 @@ pub(super) const CONTINUES: [&str; 3] = [
     "conversation",
 ];
 
-/// The id in such a member, which may be in an object.
+/// The id in such a member, which may be inside of an object.
 pub(super) fn named<'r>(request: &'r Map<String, Value>, key: &str) -> Option<&'r str> {
     let value = request.get(key)?;
     value.get("id").unwrap_or(value).as_str()

@@ -8,31 +8,31 @@ use super::http::Incoming;
 use super::vendor::{KEY, key_headers};
 use crate::scripted::Reading;
 
-/// What became of a request.
+/// The verdict on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The vendor takes it, to be answered like this.
+    /// Accepted, to be answered in this way.
     Accepted(Reading),
-    /// The vendor refuses it: the status and its words.
+    /// Refused, with the status and the message.
     Refused(u16, String),
 }
 
-/// One request that came. It does not hold the key: where one stood, it says whether it was right.
+/// A received request. It does not contain the key: where one was, it says whether it was right.
 #[derive(Clone)]
 pub struct Recorded {
-    /// The connection it came on, counted from one.
+    /// The connection, counted from one.
     pub connection: usize,
     /// The method.
     pub method: String,
-    /// The path, with what follows a question mark.
+    /// The path, with its query.
     pub path: String,
-    /// Names in lower case and values.
+    /// Headers with lower-case names.
     pub headers: Vec<(String, String)>,
     /// The body; null if it is not JSON.
     pub body: Value,
-    /// Whether the vendor takes it. A fault may have been in the way all the same.
+    /// Whether the vendor accepts it. There may have been a fault nevertheless.
     pub verdict: Verdict,
-    /// What went wrong with the answer.
+    /// The fault of its answer.
     pub fault: Option<Fault>,
 }
 
@@ -59,7 +59,7 @@ impl Recorded {
         }
     }
 
-    /// The value of a header; `name` in lower case.
+    /// The value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -67,7 +67,7 @@ impl Recorded {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the vendor took it.
+    /// Whether the vendor accepted it.
     pub fn is_accepted(&self) -> bool {
         matches!(self.verdict, Verdict::Accepted(_))
     }

@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::gate::Gate;
 use super::recorded::Recorded;
 
-/// What a server answers to one request.
+/// The answer to one request.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(super) what: What,
@@ -22,7 +22,7 @@ pub(super) enum What {
     Raw(Raw),
 }
 
-/// An answer in words that every vendor has; ids and figures are the server's.
+/// An answer in neutral form; ids and usage are the server's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlainReply {
     pub(super) parts: Vec<Part>,
@@ -46,17 +46,17 @@ pub(super) enum Part {
 /// The id of a call in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ReplyId {
-    /// A new one, as the vendor makes them.
+    /// A new one, in the vendor's form.
     #[default]
     Fresh,
-    /// This one, whether or not another call has it. It may be empty.
+    /// This one, even if another call has it. It may be empty.
     Given(String),
     /// The member is missing.
     Absent,
 }
 
 impl ReplyId {
-    /// The id as it is sent, if it is.
+    /// The id as it is sent, if any.
     pub(super) fn text(&self, fresh: String) -> Option<String> {
         match self {
             Self::Fresh => Some(fresh),
@@ -66,7 +66,7 @@ impl ReplyId {
     }
 }
 
-/// An answer byte by byte.
+/// An answer as raw bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Raw {
     pub(super) status: u16,
@@ -96,8 +96,8 @@ impl Reply {
         Self::said(vec![Part::Text(text.into())])
     }
 
-    /// Calls of functions: name, JSON text of the arguments. The server gives them ids, as its
-    /// vendor does.
+    /// Calls of functions: name, JSON text of the arguments. The server gives them ids in the
+    /// vendor's form.
     pub fn calls<N, A>(calls: impl IntoIterator<Item = (N, A)>) -> Self
     where
         N: Into<String>,
@@ -106,7 +106,7 @@ impl Reply {
         Self::said(Vec::new()).and_calls(calls)
     }
 
-    /// The same with calls behind it.
+    /// Appends calls.
     #[must_use]
     pub fn and_calls<N, A>(mut self, calls: impl IntoIterator<Item = (N, A)>) -> Self
     where
@@ -124,8 +124,8 @@ impl Reply {
         self
     }
 
-    /// The same with calls behind it whose ids are not the server's choice: id, name, JSON text of
-    /// the arguments. Ids may repeat, be empty or be missing, as with some servers.
+    /// Appends calls with given ids: id, name, JSON text of the arguments. Ids may repeat, be empty
+    /// or be missing, as with some servers.
     #[must_use]
     pub fn and_calls_with_ids<N, A>(
         mut self,
@@ -146,7 +146,7 @@ impl Reply {
         self
     }
 
-    /// The same with a picture behind it: a PNG in base 64, from vendors whose models make some.
+    /// Appends a picture, a PNG in base 64, for vendors whose models make some.
     #[must_use]
     pub fn and_image(mut self, data: impl Into<String>) -> Self {
         if let What::Plain(said) = &mut self.what {
@@ -155,8 +155,8 @@ impl Reply {
         self
     }
 
-    /// The same with reasoning before it, sealed or signed as the vendor does. Where the format
-    /// has no reasoning, there is none.
+    /// Prepends reasoning, sealed or signed as the vendor does. Ignored for formats without
+    /// reasoning.
     #[must_use]
     pub fn reasoning_first(mut self, thought: impl Into<String>) -> Self {
         if let What::Plain(said) = &mut self.what {
@@ -165,7 +165,7 @@ impl Reply {
         self
     }
 
-    /// The same with these figures: tokens sent, tokens made.
+    /// Sets the usage: input and output tokens.
     #[must_use]
     pub fn with_usage(mut self, input: u64, output: u64) -> Self {
         if let What::Plain(said) = &mut self.what {
@@ -174,7 +174,7 @@ impl Reply {
         self
     }
 
-    /// The same, ended by the limit of tokens.
+    /// Cuts the answer off at the token limit.
     #[must_use]
     pub fn cut_off(mut self) -> Self {
         if let What::Plain(said) = &mut self.what {
@@ -183,19 +183,19 @@ impl Reply {
         self
     }
 
-    /// The same, but it waits for a gate: a stream in its middle, a whole answer before its head.
+    /// Makes the answer wait for a gate: a stream in its middle, a whole answer before its head.
     #[must_use]
     pub fn held(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// An answer as our own words have it, written by the codec.
+    /// An answer in our form, written by the codec.
     pub fn response(response: Response) -> Self {
         Self::of(What::Response(Box::new(response)))
     }
 
-    /// A status and a body, whatever was asked.
+    /// A status and a body, independent of the request.
     pub fn raw(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::of(What::Raw(Raw {
             status,
@@ -204,7 +204,7 @@ impl Reply {
         }))
     }
 
-    /// The same with one more header, if it is raw.
+    /// Adds a header to a raw answer.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         if let What::Raw(raw) = &mut self.what {
@@ -213,7 +213,7 @@ impl Reply {
         self
     }
 
-    /// The same, but something goes wrong on the way.
+    /// Adds a fault.
     #[must_use]
     pub fn with_fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
@@ -221,10 +221,10 @@ impl Reply {
     }
 }
 
-/// Decides an answer by the request.
+/// Decides an answer from the request.
 type Decide = Arc<dyn Fn(&Recorded) -> Reply + Send + Sync>;
 
-/// What a server answers, in order.
+/// The answers of a server, in order.
 #[derive(Clone, Default)]
 pub struct Script {
     queue: VecDeque<Reply>,
@@ -232,7 +232,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// These answers, one for each request that is accepted.
+    /// One answer for each accepted request.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             queue: replies.into_iter().collect(),
@@ -240,25 +240,24 @@ impl Script {
         }
     }
 
-    /// An answer that depends on the request, for every request.
+    /// Decides the answer to every request.
     pub fn respond_with(answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
         Self::default().then(answer)
     }
 
-    /// The same, and when these are used up, answers are decided like this.
+    /// Decides the answers after these are used up.
     #[must_use]
     pub fn then(mut self, answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
         self.rest = Some(Arc::new(answer));
         self
     }
 
-    /// One more answer.
+    /// Appends an answer.
     pub(super) fn push(&mut self, reply: Reply) {
         self.queue.push_back(reply);
     }
 
-    /// The answer to a request. One that a fault is to spoil stays in the script for the next
-    /// request.
+    /// The answer to a request. With a fault, the answer stays in the script for the next request.
     pub(super) fn next(&mut self, request: &Recorded, spoilt: bool) -> Option<Reply> {
         let queued = match spoilt {
             true => self.queue.front().cloned(),
@@ -267,7 +266,7 @@ impl Script {
         queued.or_else(|| self.rest.as_ref().map(|decide| decide(request)))
     }
 
-    /// How many answers are left.
+    /// The number of answers that are left.
     pub(super) fn left(&self) -> usize {
         self.queue.len()
     }

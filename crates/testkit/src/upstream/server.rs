@@ -18,7 +18,7 @@ use super::state::{Counts, ServerState};
 use super::vendor;
 use super::window::{Prompts, Window};
 
-/// A server that is being set up; see [`Upstream::of`].
+/// Builds a server; see [`Upstream::of`].
 pub struct Setup {
     profile: Profile,
     origins: Origins,
@@ -28,47 +28,47 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With these answers.
+    /// Sets the answers.
     #[must_use]
     pub fn script(mut self, script: impl Into<Script>) -> Self {
         self.script = script.into();
         self
     }
 
-    /// With another idea of which histories to take. Its wire must be the server's.
+    /// Changes which histories are accepted. The profile's wire must be the server's.
     #[must_use]
     pub fn profile(mut self, change: impl FnOnce(&mut Profile)) -> Self {
         change(&mut self.profile);
         self
     }
 
-    /// With another idea of where ids and seals may come from.
+    /// Sets which ids and seals are accepted.
     #[must_use]
     pub fn origins(mut self, origins: Origins) -> Self {
         self.origins = origins;
         self
     }
 
-    /// With something that goes wrong from the beginning.
+    /// Sets an initial fault.
     #[must_use]
     pub fn fault(mut self, fault: Fault, extent: Extent) -> Self {
         self.fault = Some((fault, extent));
         self
     }
 
-    /// With a window that holds so many tokens. Requests are counted, billed and held against the one
-    /// before; of long conversations only the last bodies are kept.
+    /// Sets a context window. Requests are counted, billed and compared with the previous one; of
+    /// long conversations only the last bodies are recorded.
     #[must_use]
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// Begin to listen.
+    /// Starts to listen.
     ///
     /// # Panics
     ///
-    /// If the machine has no port on loopback or no thread to give.
+    /// If there is no free port on loopback, or no thread can be started.
     pub async fn start(self) -> Upstream {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
@@ -90,7 +90,7 @@ impl Setup {
         });
         let (orders, waiting) = mpsc::channel(4);
         let theirs = Arc::clone(&shared);
-        // Its own runtime: a test may pause the time of its own.
+        // A runtime of its own, because a test may pause the time of its own runtime.
         let thread = std::thread::Builder::new()
             .name("upstream".into())
             .spawn(move || {
@@ -115,8 +115,8 @@ impl Setup {
     }
 }
 
-/// A server that behaves like a vendor: it takes what the vendor takes, refuses the rest in the
-/// vendor's words, and answers by script. It stops when it is dropped.
+/// A server that behaves like a vendor: it accepts and refuses what the vendor does, and answers by
+/// script. It stops when it is dropped.
 pub struct Upstream {
     wire: Wire,
     address: SocketAddr,
@@ -137,7 +137,7 @@ impl SharedServer {
 }
 
 impl Upstream {
-    /// A server for a vendor's format, to be set up.
+    /// Builds a server for a vendor's format.
     pub fn of(wire: Wire) -> Setup {
         Setup {
             profile: Profile::newest(wire),
@@ -148,7 +148,7 @@ impl Upstream {
         }
     }
 
-    /// A strict server for a vendor's format with these answers.
+    /// Starts a strict server for a vendor's format with these answers.
     pub async fn start(wire: Wire, script: impl Into<Script>) -> Self {
         Self::of(wire).script(script).start().await
     }
@@ -163,7 +163,7 @@ impl Upstream {
         format!("http://{}", self.address)
     }
 
-    /// What a client of the vendor is given as its address.
+    /// The base URL of a client of the vendor.
     pub fn base_url(&self) -> String {
         format!("{}{}", self.origin(), vendor::base_path(&self.wire))
     }
@@ -173,45 +173,45 @@ impl Upstream {
         format!("{}/api/projects/harbour", self.origin())
     }
 
-    /// A new conversation at the service, without anything in it; its id.
+    /// Creates an empty conversation at the service; returns its id.
     pub fn conversation(&self) -> String {
         self.shared.state().memory.conversation()
     }
 
-    /// Every request that came, in order.
+    /// Every received request, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.state().recorded.clone()
     }
 
-    /// How often what happened.
+    /// The counts.
     pub fn counts(&self) -> Counts {
         self.shared.state().counts
     }
 
-    /// What became of prompts, if there is a window for them.
+    /// The counts of prompts, if there is a context window.
     pub fn prompts(&self) -> Option<Prompts> {
         self.shared.state().window.as_ref().map(|one| one.prompts)
     }
 
-    /// How many answers of the script are left.
+    /// The number of answers that are left in the script.
     pub fn left(&self) -> usize {
         self.shared.state().script.left()
     }
 
-    /// One more answer at the end of the script.
+    /// Appends an answer to the script.
     pub fn push(&self, reply: Reply) {
         self.shared.state().script.push(reply);
     }
 
-    /// Wait until so many requests have come.
+    /// Waits until this many requests have arrived.
     pub async fn received(&self, requests: usize) {
         let mut seen = self.shared.seen.subscribe();
         // The sender lives as long as this server.
         let _ = seen.wait_for(|count| *count >= requests).await;
     }
 
-    /// From now on something goes wrong. [`Fault::Refused`] lasts until [`Upstream::heal`],
-    /// whatever its extent: no connection is there to count requests.
+    /// Starts a fault. [`Fault::Refused`] lasts until [`Upstream::heal`], whatever its extent,
+    /// because there are no connections on which requests could be counted.
     pub async fn inflict(&self, fault: Fault, extent: Extent) {
         self.shared.state().fault = Some((fault, extent));
         self.order(match fault {
@@ -221,7 +221,7 @@ impl Upstream {
         .await;
     }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub async fn heal(&self) {
         self.shared.state().fault = None;
         self.order(Order::Open).await;
@@ -241,7 +241,7 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A server that failed has failed its test already.
+            // A server that panicked has failed its test already.
             let _ = thread.join();
         }
     }
@@ -300,7 +300,7 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
     }
 }
 
-/// One connection, request by request, until one side has enough of it.
+/// Serves one connection until either side closes it.
 async fn serve(stream: TcpStream, number: usize, shared: Arc<SharedServer>) {
     let mut connection = Connection::new(stream);
     while let Ok(Some(request)) = connection.request().await {

@@ -1,4 +1,4 @@
-//! What a server knows, and how it answers one request.
+//! The state of a server, and its answer to one request.
 
 use serde_json::Value;
 use throughline_model::Wire;
@@ -12,28 +12,28 @@ use super::inflict::{self, PreparedResponse, Shape, To};
 use super::memory::Memory;
 use super::recorded::{Recorded, Verdict};
 use super::reply::{Part, PlainReply, Raw, Reply, ReplyId, Script, What};
-use super::say;
 use super::strict::{self, Accepted};
 use super::vendor::{self, Refusal};
+use super::vendor_body;
 use super::window::Window;
 use crate::scripted::Reading;
 
-/// So many requests are kept; more are only counted.
+/// How many requests are recorded; more are only counted.
 const KEPT: usize = 10_000;
 
-/// Of so many the bodies are kept where windows are filled.
+/// How many bodies are kept with a context window.
 const FULL: usize = 8;
 
-/// How often what happened.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that were made.
     pub connections: usize,
     /// Requests that came.
     pub requests: usize,
-    /// Of them: refused in the vendor's words.
+    /// Requests that were refused in the vendor's form.
     pub refused: usize,
-    /// Of them: answered with a fault.
+    /// Requests that were answered with a fault.
     pub faults: usize,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct ServerState {
     pub(super) recorded: Vec<Recorded>,
     pub(super) counts: Counts,
     pub(super) origin: String,
-    /// The size of the context window, if requests are held against one.
+    /// The context window, if there is one.
     pub(super) window: Option<Window>,
 }
 
 impl ServerState {
-    /// Record a request and decide what to do on its connection.
+    /// Records a request and decides the actions on its connection.
     pub(super) fn answer(&mut self, request: &Incoming, connection: usize) -> Vec<Act> {
         self.counts.requests += 1;
         let number = self.counts.requests;
@@ -86,7 +86,7 @@ impl ServerState {
         }
         let full = self.recorded.len().checked_sub(FULL);
         if let (Some(old), true) = (full, self.window.is_some()) {
-            // A conversation that fills windows would fill the machine.
+            // Bodies that fill context windows would exhaust the memory.
             self.recorded[old].body = Value::Null;
         }
         acts
@@ -121,7 +121,7 @@ impl ServerState {
         acts
     }
 
-    /// The fault for this request, if one lasts.
+    /// The fault for this request, if one is active.
     fn next_fault(&mut self) -> Option<Fault> {
         let (fault, extent) = self.fault?;
         self.fault = match extent {
@@ -153,13 +153,13 @@ impl ServerState {
                     let made = said.usage.map_or(7, |(_, made)| made);
                     said.usage = Some((tokens, made));
                 }
-                let asked = say::RequestContext {
+                let asked = vendor_body::RequestContext {
                     model: &accepted.model,
                     body: &accepted.body,
                     number: to.number,
                     stored,
                 };
-                say::body(to.wire, &asked, &said).to_string()
+                vendor_body::body(to.wire, &asked, &said).to_string()
             }
         };
         self.memory.issue(&body);
@@ -200,7 +200,7 @@ fn raw_answer(raw: Raw) -> PreparedResponse {
     }
 }
 
-/// End an answer inside of its last call, of which there is one from now on.
+/// Cuts an answer off inside of its last call, which is added if there is none.
 fn break_call(said: &mut PlainReply) {
     said.cut_off = true;
     let broken = r#"{"port": "Bre"#.to_owned();

@@ -1,4 +1,4 @@
-//! Whether a vendor would take a request, and its words if not.
+//! Whether a vendor would accept a request, and its error if not.
 
 use serde_json::{Map, Value};
 use throughline_model::{Wire, json};
@@ -10,17 +10,17 @@ use super::memory::{CONTINUES, Memory, named};
 use super::vendor::{self, Refusal, Vendor, family};
 use crate::scripted::Reading;
 
-/// A request that the vendor takes.
+/// A request that the vendor accepts.
 #[derive(Clone, Debug)]
 pub(super) struct Accepted {
     pub(super) reading: Reading,
     pub(super) model: String,
     pub(super) body: Map<String, Value>,
-    /// What it is billed as, where that is counted.
+    /// The billed tokens, if they are counted.
     pub(super) tokens: Option<u64>,
 }
 
-/// Judge a request as the vendor would, outermost first.
+/// Judges a request as the vendor would, from the outside in.
 pub(super) fn judge(
     profile: &Profile,
     memory: &Memory,
@@ -142,7 +142,7 @@ fn required(wire: &Wire, body: &Map<String, Value>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The functions on offer: where they stand, their name and schema.
+/// The offered functions: their places, names and schemas.
 fn functions<'b>(
     wire: &Wire,
     body: &'b Map<String, Value>,
@@ -274,7 +274,7 @@ fn settings(wire: &Wire, body: &Map<String, Value>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Every rule about histories, with what this server knows of earlier requests.
+/// Checks every rule about histories, with what this server knows of earlier requests.
 fn history(
     profile: &Profile,
     memory: &Memory,
@@ -302,7 +302,7 @@ fn history(
         return Ok(());
     };
     let message = match &first.vendor_text {
-        // A test that fails here wants to know which rule it was.
+        // A failing test needs to know which rule it was.
         Some(text) => format!("{text} [{first}]"),
         None => first.to_string(),
     };
@@ -310,7 +310,7 @@ fn history(
     Err(Refusal::new(wire, status, message).param(first.path.clone()))
 }
 
-/// The vendor's words for an id of which it holds nothing.
+/// The vendor's error for an unknown id.
 fn not_held(wire: &Wire, key: &str, id: &str) -> Refusal {
     let (status, message) = match (wire, key) {
         (_, "conversation") => (404, format!("Conversation with id '{id}' not found.")),
@@ -325,7 +325,7 @@ fn not_held(wire: &Wire, key: &str, id: &str) -> Refusal {
     }
 }
 
-/// Whether the vendor keeps the answer.
+/// Whether the vendor stores the answer.
 pub(super) fn stores(wire: &Wire, body: &Map<String, Value>) -> bool {
     let asked = body.get("store").and_then(Value::as_bool);
     match wire {

@@ -18,7 +18,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// A request that the vendor takes.
+/// A request that the vendor accepts.
 fn good(wire: &Wire, reading: Reading) -> (String, Value) {
     let stream = reading == Reading::Streamed;
     let said = json!([{"role": "user", "content": "hello"}]);
@@ -65,17 +65,17 @@ fn signed(wire: &Wire) -> String {
     }
 }
 
-/// Send a request as it is, and read all that comes: status and body.
+/// Sends a request unchanged, and reads the whole response: status and body.
 async fn send(upstream: &Upstream, head: &str, body: &str) -> (u16, Vec<u8>) {
     let address = upstream.origin();
     let address = address.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.unwrap();
-    // Nothing more will come from here, so the server closes when it has answered.
+    // The server closes the connection after its response, because nothing more can arrive.
     stream.shutdown().await.unwrap();
     let mut answer = Vec::new();
-    // A reset is an end like any other.
+    // A reset ends the response, too.
     let _ = stream.read_to_end(&mut answer).await;
     let text = String::from_utf8_lossy(&answer).into_owned();
     let Some((head, _)) = text.split_once("\r\n\r\n") else {
@@ -240,7 +240,7 @@ fn histories_are_held_against_what_was_issued_and_kept() {
         let last = upstream.requests().pop().unwrap();
         assert_eq!(last.verdict, Verdict::Accepted(Reading::Whole));
 
-        // A signature that this server never made, unless it takes any.
+        // A signature that this server never issued, unless it accepts any.
         let forged = json!({"model": "claude", "max_tokens": 100, "messages": [
             {"role": "user", "content": "hello"},
             {"role": "assistant", "content": [

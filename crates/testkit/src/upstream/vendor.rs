@@ -1,4 +1,4 @@
-//! How each vendor looks from outside: addresses, keys, errors.
+//! Addresses, keys and errors of each vendor.
 
 use serde_json::{Value, json};
 use throughline_model::Wire;
@@ -6,10 +6,10 @@ use throughline_model::Wire;
 use super::http::{Head, Incoming};
 use crate::scripted::Reading;
 
-/// The key that the servers take.
+/// The key that the servers accept.
 pub const KEY: &str = "sk-upstream-0123456789abcdef";
 
-/// What goes with a status.
+/// The error of a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: u16,
@@ -21,7 +21,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// The vendor's ordinary error for a status.
+    /// The vendor's usual error for a status.
     pub(super) fn new(wire: &Wire, status: u16, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -50,7 +50,7 @@ impl Refusal {
         self
     }
 
-    /// The vendor's body for it.
+    /// The vendor's body of the error.
     pub(super) fn body(&self, wire: &Wire, number: usize) -> Value {
         match family(wire) {
             Vendor::OpenAi => json!({"error": {
@@ -110,7 +110,7 @@ fn usual(vendor: Vendor, status: u16) -> &'static str {
     }
 }
 
-/// What stands between the origin and the operation.
+/// The path between the origin and the operation.
 pub(super) fn base_path(wire: &Wire) -> &'static str {
     match wire {
         Wire::OpenAiChat | Wire::OpenAiResponses => "/v1",
@@ -119,7 +119,7 @@ pub(super) fn base_path(wire: &Wire) -> &'static str {
     }
 }
 
-/// The head that every answer of the vendor has.
+/// The head of every response of the vendor.
 pub(super) fn head(wire: &Wire, status: u16, number: usize) -> Head {
     let plain = match family(wire) {
         Vendor::Google => "application/json; charset=UTF-8",
@@ -139,16 +139,16 @@ fn request_id(wire: &Wire, number: usize) -> String {
     format!("req_{}_{number}", wire.as_str().replace('-', "_"))
 }
 
-/// Where a request goes, if the vendor has such a place.
+/// The operation of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
-    /// The model, where the address names it.
+    /// The model, if the address names it.
     pub(super) model: Option<String>,
-    /// Whole or streamed, where the address says it.
+    /// Whole or streamed, if the address says it.
     pub(super) reading: Option<Reading>,
 }
 
-/// Find the operation that an address names.
+/// Finds the operation of an address.
 pub(super) fn place(wire: &Wire, target: &str) -> Option<Endpoint> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let nowhere = Endpoint {
@@ -179,7 +179,7 @@ pub(super) fn place(wire: &Wire, target: &str) -> Option<Endpoint> {
     }
 }
 
-/// The headers in which a vendor looks for a key, and what stands before it.
+/// The headers in which a vendor expects a key, with their prefixes.
 pub(super) fn key_headers(wire: &Wire) -> &'static [(&'static str, &'static str)] {
     match wire {
         Wire::OpenAiChat | Wire::OpenAiResponses | Wire::Other(_) => {
@@ -191,7 +191,7 @@ pub(super) fn key_headers(wire: &Wire) -> &'static [(&'static str, &'static str)
     }
 }
 
-/// Whether the request is signed, and how the vendor answers if it is not.
+/// Checks the key of a request; returns the vendor's error if it is wrong.
 pub(super) fn check_key(wire: &Wire, request: &Incoming) -> Result<(), Refusal> {
     let given = key_headers(wire)
         .iter()

@@ -1,28 +1,27 @@
-//! A window that holds so many tokens, and how much of a prompt the vendor has seen before.
+//! A context window, and how much of a prompt the vendor has seen before.
 
 use throughline_model::Wire;
 use throughline_model::json::{self, Value};
 
 use super::vendor::{Refusal, Vendor, family};
 
-/// How many bytes of a request are a token. Less than with any vocabulary: such a vendor is the
-/// strictest there is.
+/// The bytes of a token: fewer than with any real vocabulary, so that this vendor is the strictest.
 const BYTES: usize = 3;
 
-/// What became of the requests of one conversation.
+/// The counts of one conversation's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prompts {
     /// Requests that were larger than the window.
     pub overflows: usize,
-    /// Requests that began, byte for byte, with all of the one before.
+    /// Requests that began, byte for byte, with the whole previous one.
     pub continued: usize,
-    /// Requests that did not, so that nothing cached could be used.
+    /// Requests that did not, so that no cache could be used.
     pub restarted: usize,
     /// Tokens of the largest request.
     pub largest: u64,
 }
 
-/// A window, and the prompt that was in it last.
+/// A window, and its last prompt.
 #[derive(Debug)]
 pub(super) struct Window {
     holds: u64,
@@ -39,7 +38,7 @@ impl Window {
         }
     }
 
-    /// Look at a request: how many tokens it has, or the vendor's words for one that is too large.
+    /// Counts the tokens of a request, or returns the vendor's error if it is too large.
     pub(super) fn take(&mut self, wire: &Wire, body: &[u8]) -> Result<u64, Refusal> {
         let tokens = body.len().div_ceil(BYTES) as u64;
         self.prompts.largest = self.prompts.largest.max(tokens);
@@ -59,8 +58,8 @@ impl Window {
     }
 }
 
-/// What a model reads, in its order, as it was written: instructions, tools, and what was said so
-/// far, without the mark that it ends there.
+/// The input of the model, in order and as written: instructions, tools, and messages, without the
+/// closing brackets.
 fn prompt(text: &str) -> Option<String> {
     let body = json::parse(text).ok()?;
     let mut prompt = String::new();

@@ -43,7 +43,7 @@ impl Request {
         request
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -64,32 +64,32 @@ impl Request {
     }
 }
 
-/// What a server answered.
+/// A response of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// Names in lower case and values.
+    /// Headers with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body; empty if it comes as events.
+    /// The body; empty for an event stream.
     pub body: String,
 }
 
 impl Answer {
-    /// The value of a header; `name` in lower case.
+    /// The value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 }
 
-/// One connection to a server, made when it is needed and used for one request after the other.
+/// A connection to a server, opened on demand and reused.
 pub struct Client {
     address: SocketAddr,
     open: Option<BufReader<TcpStream>>,
@@ -106,12 +106,12 @@ impl Client {
         }
     }
 
-    /// How many bytes it has sent.
+    /// The number of sent bytes.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Send a request and read its whole answer.
+    /// Sends a request and reads its whole response.
     pub async fn send(&mut self, request: Request) -> io::Result<Answer> {
         let (mut answer, mut stream) = self.ask(&request).await?;
         let body = body(&answer, &mut stream).await?;
@@ -122,8 +122,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Send a request whose answer comes as events. The connection is theirs from then on. An
-    /// answer that is no stream is read whole, and there are no events.
+    /// Sends a request whose response is an event stream, which owns the connection from then on.
+    /// Another response is read whole, and there are no events.
     pub async fn stream(&mut self, request: Request) -> io::Result<(Answer, Events)> {
         let (mut answer, mut stream) = self.ask(&request).await?;
         let is_stream = answer
@@ -185,7 +185,7 @@ async fn body(answer: &Answer, stream: &mut BufReader<TcpStream>) -> io::Result<
     Ok(body)
 }
 
-/// The next chunk of a body; none when it has ended.
+/// The next chunk of a body; `None` at its end.
 pub(super) async fn chunk(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Vec<u8>>> {
     let size = line(stream).await?;
     let size = usize::from_str_radix(&size, 16).map_err(|_| invalid("the size of a chunk"))?;

@@ -1,4 +1,4 @@
-//! A wire between a client and a server that can be cut at any byte.
+//! A proxy that can cut the connection between a client and a server at any byte.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,16 +11,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// What a client sees of a cut. The server sees a reset either way.
+/// What a client sees of a cut. The server sees a reset in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// A reset.
     Reset,
-    /// Status 500, as from something between.
+    /// Status 500, as from a gateway.
     Status500,
 }
 
-/// Passes bytes on between clients and one server, until it is told to cut.
+/// Forwards bytes between clients and one server, until it cuts.
 pub struct Cutter {
     address: SocketAddr,
     shared: Arc<CutControl>,
@@ -30,20 +30,20 @@ pub struct Cutter {
 
 struct CutControl {
     server: SocketAddr,
-    /// Cuts so far, and what the last one was.
+    /// The number of cuts, and the kind of the last one.
     cuts: watch::Sender<(u64, Cut)>,
-    /// So many more bytes of answers pass.
+    /// How many more bytes of responses pass.
     left: Mutex<Option<usize>>,
     up: AtomicU64,
     down: AtomicU64,
 }
 
 impl Cutter {
-    /// A wire to a server.
+    /// Starts a proxy of a server.
     ///
     /// # Panics
     ///
-    /// If the machine has no port on loopback or no thread to give.
+    /// If there is no free port on loopback, or no thread can be started.
     pub fn start(server: SocketAddr) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
@@ -75,12 +75,12 @@ impl Cutter {
         }
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Cut every connection that waits for an answer or is in the middle of one.
+    /// Cuts every connection that waits for a response or is in the middle of one.
     pub fn cut(&self, how: Cut) {
         self.shared.cuts.send_modify(|(count, last)| {
             *count += 1;
@@ -88,7 +88,8 @@ impl Cutter {
         });
     }
 
-    /// Let so many bytes of answers pass, then reset the connection that brought the last of them.
+    /// Lets a number of response bytes pass, then resets the connection that carried the last of
+    /// them.
     pub fn cut_after(&self, bytes: usize) {
         *self.shared.left() = Some(bytes);
     }
@@ -104,7 +105,7 @@ impl Drop for Cutter {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // A wire that failed has failed its test already.
+            // A proxy that panicked has failed its test already.
             let _ = thread.join();
         }
     }
@@ -115,7 +116,7 @@ impl CutControl {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many of these bytes of an answer pass, and whether the connection ends behind them.
+    /// How many of these response bytes pass, and whether the connection ends after them.
     fn passing(&self, bytes: usize) -> (usize, bool) {
         let mut left = self.left();
         match *left {
@@ -157,7 +158,7 @@ async fn pass(mut client: TcpStream, shared: Arc<CutControl>) -> io::Result<()> 
     server.set_nodelay(true)?;
     let mut cuts = shared.cuts.subscribe();
     let (mut asked, mut answered) = ([0; 16 * 1024], [0; 16 * 1024]);
-    // The last bytes went up: the client waits.
+    // The last bytes were a request: the client waits.
     let mut waits = false;
     let mut streams = false;
     loop {
@@ -165,7 +166,7 @@ async fn pass(mut client: TcpStream, shared: Arc<CutControl>) -> io::Result<()> 
             read = client.read(&mut asked) => {
                 let bytes = asked.get(..read?).unwrap_or_default();
                 if bytes.is_empty() {
-                    // The server is to see it as it was.
+                    // The server must see the end of the request, too.
                     server.shutdown().await?;
                     return Ok(());
                 }
@@ -212,7 +213,7 @@ async fn pass(mut client: TcpStream, shared: Arc<CutControl>) -> io::Result<()> 
 const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain\r\n\
     content-length: 15\r\nconnection: close\r\n\r\nsomething broke";
 
-/// Whether an answer begins here that comes as events.
+/// Whether an event stream begins here.
 fn is_stream(bytes: &[u8]) -> bool {
     let head = bytes.get(..bytes.len().min(2048)).unwrap_or_default();
     String::from_utf8_lossy(head).contains("text/event-stream")

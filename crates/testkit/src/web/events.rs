@@ -7,23 +7,23 @@ use tokio::net::TcpStream;
 
 use super::client::chunk;
 
-/// One event as it came.
+/// A received event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// What the `event` line says.
+    /// The value of the `event` line.
     pub event: String,
     /// The data as text.
     pub text: String,
 }
 
 impl Frame {
-    /// The data as JSON; null if it is none.
+    /// The data as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
-/// The events of an answer. Dropping them closes the connection.
+/// The events of a response. Dropping them closes the connection.
 pub struct Events {
     stream: Option<BufReader<TcpStream>>,
     ready: VecDeque<Frame>,
@@ -47,7 +47,7 @@ impl Events {
         }
     }
 
-    /// The next event; none after the last one. Comments are left out, `[DONE]` is an event
+    /// The next event; `None` after the last one. Comments are skipped, `[DONE]` is an event
     /// without a name.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
@@ -64,7 +64,7 @@ impl Events {
         }
     }
 
-    /// All events that are left.
+    /// All remaining events.
     pub async fn rest(&mut self) -> io::Result<Vec<Frame>> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await? {
@@ -73,7 +73,7 @@ impl Events {
         Ok(frames)
     }
 
-    /// How many chunks did not hold whole events. Some clients lose what is cut.
+    /// How many chunks did not contain whole events. Some clients lose split events.
     pub fn split(&self) -> usize {
         self.split
     }

@@ -1,7 +1,7 @@
-//! The other side of a server of ours: a client that shows every byte, and a wire that can be cut.
+//! A client for our server that shows every byte, and a proxy that can cut connections.
 //!
-//! Not here on purpose: TLS, redirects, cookies, and retries. What a test did not ask for must not
-//! happen.
+//! Absent on purpose: TLS, redirects, cookies, and retries. The client does nothing that the test
+//! did not request.
 
 mod client;
 mod cut;

@@ -42,7 +42,7 @@ async fn one_connection_takes_request_after_request() {
 }
 
 #[tokio::test]
-async fn a_cut_is_a_reset_or_a_failure_that_nobody_sent() {
+async fn a_cut_is_a_reset_or_a_failure_that_no_server_sent() {
     let gate = Gate::default();
     let (upstream, address) = upstream(&gate).await;
     let cutter = Cutter::start(address);

@@ -6,14 +6,14 @@ use throughline_testkit::{Rng, property};
 use crate::loopkill::line::{End, Line};
 use crate::loopkill::thread::{Modes, Order, Standing};
 
-/// How many runs wait at once.
+/// The number of concurrently waiting runs.
 const THREADS: usize = 5;
 
-/// R25: runs wait for approvals and are answered in other processes: twice, by both words, for
-/// other arguments, by another tenant; processes are killed around the waiting, the answering and
-/// the execution. What runs was approved, as it was shown, and runs once.
+/// R25: runs wait for approvals and are answered in other processes: twice, with both decisions,
+/// for other arguments, by another tenant; processes are killed around the request, the answer and
+/// the execution. Calls that ran were approved with the arguments that were shown, and ran once.
 #[test]
-fn r25_an_approval_is_used_once_whoever_is_killed() {
+fn r25_an_approval_is_used_once_whichever_process_is_killed() {
     let (mut cases, mut killed) = (0, 0);
     let mut decided: BTreeMap<String, u64> = BTreeMap::new();
     let mut counts = LoopCounts::default();
@@ -79,13 +79,13 @@ fn r25_an_approval_is_used_once_whoever_is_killed() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Ask,
-    /// What died before it could wait is gone on with.
+    /// Resumes runs that died before they waited.
     Recover,
     Answer,
     GoOn,
 }
 
-/// What is done with a thread in a stage. Several answers race.
+/// The actions on a thread in a stage. Several answers race.
 fn orders(line: &mut Line, place: usize, stage: Stage, rng: &mut Rng) -> Vec<Order> {
     let thread = &mut line.threads[place];
     let name = thread.name.clone();

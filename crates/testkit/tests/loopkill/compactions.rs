@@ -1,4 +1,4 @@
-//! What others do while a history is being folded.
+//! Concurrent writes while a history is being compacted.
 
 use throughline_model::Message;
 use throughline_model::json::RawJson;
@@ -12,7 +12,7 @@ use crate::loopkill::thread::{Aim, Modes};
 
 const WIRE: &str = "openai-chat";
 
-/// Send a turn on the only thread, and hear what comes of it.
+/// Sends a turn on the only thread, and waits for its result.
 fn turn(
     line: &mut Line,
     life: &mut crate::loopkill::line::Life,
@@ -32,7 +32,7 @@ fn send(line: &mut Line, life: &mut crate::loopkill::line::Life, rng: &mut Rng) 
     line.send(life, 0, order);
 }
 
-/// How many turns there are before the first that folds.
+/// The number of turns before the first compaction.
 fn before(seed: u64) -> Result<usize, String> {
     let mut rng = Rng::new(seed);
     let mut line = Line::new(1);
@@ -63,9 +63,9 @@ fn append(store: &Store, thread: &ThreadId) -> Result<(), String> {
     said.map(drop).map_err(|error| error.to_string())
 }
 
-/// R20: a process stands still in the middle of an epoch, for ever. A process that appends to what the
-/// same record branches into, and one that leaves a message for the thread itself, does not wait for it; when it
-/// is dead, the thread has the old view, and goes on.
+/// R20: a process hangs in the middle of an epoch. A process that appends on a fork of the same
+/// record, and one that queues a message for the thread itself, do not wait for it; when it is
+/// dead, the thread has the old view, and continues.
 #[test]
 fn r20_appends_go_on_while_an_epoch_is_being_made() {
     let mut appended = 0;

@@ -4,8 +4,8 @@ use throughline_testkit::{Rng, property};
 use crate::loopkill::line::{End, Fate, Line};
 use crate::loopkill::thread::{Aim, Modes};
 
-/// R4: processes with many threads at work are killed at any moment. Every thread that is left
-/// takes one more turn with every vendor, whose servers refuse what their vendor would.
+/// R4: processes with many threads are killed at any moment. Every remaining thread takes one more
+/// turn with every vendor's strict mock server.
 #[test]
 fn r4_every_thread_of_a_killed_loop_goes_on_with_every_vendor() {
     let (mut killed, mut threads, mut turns) = (0, 0, 0);

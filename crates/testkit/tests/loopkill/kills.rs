@@ -6,7 +6,7 @@ use throughline_testkit::{Rng, property};
 use crate::loopkill::line::{End, Fate, Line};
 use crate::loopkill::thread::{Aim, Modes};
 
-/// The points that an agent at work passes. `cancel.close` is passed by runs that are given up.
+/// The fault points of an agent. Runs that are given up pass `cancel.close`.
 const POINTS: [&str; 34] = [
     "begin.pre",
     "begin.post",
@@ -44,14 +44,14 @@ const POINTS: [&str; 34] = [
     "recover.decide",
 ];
 
-/// How many threads a process works on at once, and how many processes there are on one store.
+/// The number of concurrent threads of a process, and the number of processes of a store.
 const THREADS: usize = 4;
 const LIVES: usize = 16;
 
 /// R3, and with it R1, R2 and R4: a process is killed at each point of the loop, or stopped until
-/// another process has taken its runs over. What was acknowledged is there, nothing that finished is done
-/// again, no tool runs twice that is not declared safe, a view is that of one epoch, and every thread
-/// goes on with every vendor.
+/// another process has taken its runs over. What was acknowledged is stored, nothing finished is
+/// repeated, no tool runs twice that is not declared safe, a view is that of one epoch, and every
+/// thread continues with every vendor.
 #[test]
 fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     let (mut killed, mut unreached, mut stopped) = (0, 0, 0);
@@ -119,7 +119,7 @@ fn r3_a_loop_killed_at_any_point_runs_no_call_twice() {
     );
 }
 
-/// A process is stopped, another one takes over, and the first one goes on.
+/// Stops a process, lets another one take over, and continues the first one.
 fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     let aim = Aim::Work(Modes::Both);
     let mut first = line.start("", 6);
@@ -127,7 +127,8 @@ fn stop(line: &mut Line, rng: &mut Rng) -> Result<(), String> {
     line.ledger.returned();
     line.work(&mut first, aim, Some(1 + rng.below(20)), rng, || Ok(()))?;
     first.worker.stop();
-    // One that holds the file would hold up every process: it is let go on until it does not.
+    // A stopped process that holds the file lock would block every other one, so it continues until
+    // it does not.
     while line.is_locked()? {
         first.worker.go_on();
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! One store with its servers and threads, and the processes that work on it one after the other.
+//! One store with its servers and threads, and its processes in sequence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::loopkill::thread::{Aim, Keeper, Modes, Order, Standing, Thread};
 /// How far each process's clock is ahead of the one before: more than its lease.
 const APART: u64 = 2_000;
 
-/// A run that was taken over so often is not put at risk again: at five it is given up.
+/// A run that was taken over this often is spared: it would be given up at five.
 const ENOUGH: u32 = 3;
 
-/// A handle that reads, and owns nothing.
+/// A handle that only reads.
 pub(crate) fn open(url: &str) -> Result<Store, String> {
     let options = Options {
         clock: Arc::new(ManualClock::at(0)),
@@ -36,9 +36,9 @@ pub(crate) fn open(url: &str) -> Result<Store, String> {
 pub(crate) struct Fate {
     /// A plan for its fault points.
     pub(crate) faults: String,
-    /// Kill it when it has said so many lines.
+    /// Kill it after this many lines of output.
     pub(crate) kill_after: Option<usize>,
-    /// How many orders it gets for each thread.
+    /// How many commands it gets per thread.
     pub(crate) orders: usize,
 }
 
@@ -52,20 +52,20 @@ impl Fate {
     }
 }
 
-/// An order that was sent and not answered.
+/// A command without an answer.
 struct Sent {
     thread: usize,
-    /// The turn that its answer is about.
+    /// The turn of the command.
     code: Option<Code>,
     verb: String,
-    /// The message that it leaves.
+    /// The message that it queues.
     note: Option<String>,
     answers: bool,
-    /// Whether readers heard that it is done.
+    /// Whether readers received its end.
     told: bool,
 }
 
-/// A process at work.
+/// A running process.
 pub(crate) struct Life {
     pub(crate) worker: Process,
     sent: BTreeMap<u32, Sent>,
@@ -90,13 +90,13 @@ pub(crate) struct Line {
     pub(crate) threads: Vec<Thread>,
     started: u64,
     next: u32,
-    /// Answers of approvals, by what came of them.
+    /// Answers of approvals, by their results.
     pub(crate) decided: BTreeMap<String, u64>,
-    /// Runs that failed because another process owns them by now.
+    /// Runs that failed because another process owns them.
     pub(crate) fenced: u64,
-    /// Whether two processes work at once.
+    /// Whether two processes work concurrently.
     pub(crate) racing: bool,
-    /// The last epoch of the thread that has most.
+    /// The last epoch of the thread with the most epochs.
     pub(crate) epochs: u64,
 }
 
@@ -138,7 +138,7 @@ impl Line {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Start a process. Its clock is past the leases of those before.
+    /// Starts a process. Its clock is past the leases of earlier ones.
     pub(crate) fn start(&mut self, faults: &str, orders: usize) -> Life {
         self.started += 1;
         let mut settings = self.servers.at.clone();
@@ -156,7 +156,7 @@ impl Line {
         }
     }
 
-    /// Give a process no orders for threads that a service keeps: others may come to work on them
+    /// Excludes threads with service-owned histories from a process's commands: others may use them
     /// before it does.
     pub(crate) fn spare(&self, life: &mut Life) {
         for (left, thread) in life.left.iter_mut().zip(&self.threads) {
@@ -166,7 +166,7 @@ impl Line {
         }
     }
 
-    /// Send an order for a thread.
+    /// Sends a command for a thread.
     pub(crate) fn send(&mut self, life: &mut Life, place: usize, order: Order) {
         self.next += 1;
         let thread = &mut self.threads[place];
@@ -195,7 +195,7 @@ impl Line {
         life.worker.tell(&format!("{} {}", self.next, order.line));
     }
 
-    /// Send the next order for a thread, if it is to have one.
+    /// Sends the next command for a thread, if there is one.
     fn proceed(&mut self, life: &mut Life, place: usize, aim: Aim, rng: &mut Rng) {
         if life.left[place] == 0 {
             return;
@@ -225,7 +225,7 @@ impl Line {
         }
     }
 
-    /// Take in a line that a process said. The thread whose order was answered, if one was.
+    /// Processes a line of output; returns the thread whose command was answered, if one was.
     pub(crate) fn take_in(&mut self, life: &mut Life, line: &str) -> Result<Option<usize>, String> {
         life.heard += 1;
         let mut words = line.splitn(4, ' ');
@@ -236,7 +236,7 @@ impl Line {
         }
         let no: u32 = no.parse().map_err(|_| format!("not understood: {line}"))?;
         if verb == "ended" {
-            // Which run is gone on with is known when it says what was said in it.
+            // Which run is resumed is known from its messages.
             let sent = life.sent.get_mut(&no).filter(|sent| sent.verb == "turn");
             if let (Some(sent), "done") = (sent, third)
                 && let Some(code) = &sent.code
@@ -291,7 +291,7 @@ impl Line {
         Ok((!others).then_some(sent.thread))
     }
 
-    /// A run failed: is that one of the ways in which it may?
+    /// Checks whether a run failed in one of the expected ways.
     fn failed(&mut self, sent: &Sent, why: &str) -> Result<(), String> {
         let raced = [
             "was taken over",
@@ -300,7 +300,7 @@ impl Line {
             "busy",
             "is running",
             "cancelled before",
-            // A process that is stopped may hold the file.
+            // A stopped process may hold the file lock.
             "locked by another process",
         ];
         let nothing = why.contains("no run on thread") || why.contains("no thread");
@@ -313,7 +313,7 @@ impl Line {
             return Ok(());
         }
         if why.contains("cannot be answered") || why.contains("has another answer") {
-            // Another answer stands, and the run waits to be gone on with.
+            // Another answer was first, and the run waits to be resumed.
             *self.decided.entry("late".to_owned()).or_default() += 1;
             self.threads[sent.thread].standing = Standing::Answered;
             return Ok(());
@@ -333,7 +333,7 @@ impl Line {
         Err(format!("{verb} of {code:?} failed: {why}"))
     }
 
-    /// Let a process do its work until it is done, or dead, or has said so many lines.
+    /// Lets a process work until it is done, or dead, or has printed this many lines.
     pub(crate) fn work(
         &mut self,
         life: &mut Life,
@@ -366,7 +366,7 @@ impl Line {
         Ok(())
     }
 
-    /// Hear a process to its end.
+    /// Reads a process's output to its end.
     pub(crate) fn end(&mut self, mut life: Life) -> Result<End, String> {
         life.worker.finish();
         while let Some(line) = life.worker.hear() {
@@ -380,7 +380,7 @@ impl Line {
         Ok(end)
     }
 
-    /// Let a process live as it is fated to.
+    /// Runs a process as planned.
     pub(crate) fn live(
         &mut self,
         fate: &Fate,
@@ -391,14 +391,14 @@ impl Line {
         let mut life = self.start(&fate.faults, fate.orders);
         self.work(&mut life, aim, fate.kill_after, rng, seen)?;
         if fate.kill_after.is_some() {
-            // Somewhere in what it is doing.
+            // At any moment of its work.
             std::thread::sleep(Duration::from_micros(rng.below(8_000) as u64));
             life.worker.kill();
         }
         self.end(life)
     }
 
-    /// Take in what the servers saw.
+    /// Processes the output of the servers.
     fn absorb(&mut self) -> Result<(), String> {
         for line in self.servers.said()? {
             let words: Vec<&str> = line.split(' ').collect();
@@ -423,7 +423,7 @@ impl Line {
         Ok(())
     }
 
-    /// Compare the ledger with the servers and the store, and see where threads stand.
+    /// Compares the ledger with the servers and the store, and updates the state of threads.
     pub(crate) fn look(&mut self) -> Result<(), String> {
         self.absorb()?;
         let store = open(&self.url)?;
@@ -436,7 +436,7 @@ impl Line {
         block_on(store.close()).map_err(|error| error.to_string())
     }
 
-    /// Whether a process holds the file for writing.
+    /// Whether a process holds the file lock.
     pub(crate) fn is_locked(&self) -> Result<bool, String> {
         let path = self.url.strip_prefix("sqlite://").unwrap_or(&self.url);
         let file = rusqlite::Connection::open(path).map_err(|error| error.to_string())?;
@@ -445,7 +445,7 @@ impl Line {
         Ok(file.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_err())
     }
 
-    /// How often the run that was taken over most often was.
+    /// The largest number of takeovers of a run.
     pub(crate) fn attempts(&self) -> Result<u32, String> {
         let store = open(&self.url)?;
         let mut most = 0;
@@ -457,7 +457,7 @@ impl Line {
         Ok(most)
     }
 
-    /// Settle what is left before a run has been taken over too often.
+    /// Settles unfinished runs before one has been taken over too often.
     pub(crate) fn rest(&mut self, rng: &mut Rng) -> Result<(), String> {
         if self.attempts()? < ENOUGH {
             return Ok(());
@@ -465,7 +465,7 @@ impl Line {
         self.settle(rng)
     }
 
-    /// Let a process that nothing happens to settle what is left.
+    /// Lets an undisturbed process settle unfinished runs.
     pub(crate) fn settle(&mut self, rng: &mut Rng) -> Result<(), String> {
         // A run may wait once more for each of its rounds.
         let end = self.live(&Fate::none(6), Aim::Settle, rng, || Ok(()))?;
@@ -482,8 +482,8 @@ impl Line {
         }
     }
 
-    /// Settle everything, let each thread take one more turn with every vendor, and compare all
-    /// that there is. How many turns that were.
+    /// Settles everything, lets each thread take one more turn with every vendor, and compares
+    /// everything. Returns the number of turns.
     pub(crate) fn survive(&mut self, rng: &mut Rng) -> Result<u64, String> {
         self.settle(rng)?;
         let mut life = self.start("", 0);
@@ -532,7 +532,7 @@ impl Line {
         }
     }
 
-    /// Wait for the answers of what was sent.
+    /// Waits for the answers to all commands.
     pub(crate) fn answered(&mut self, life: &mut Life) -> Result<(), String> {
         while !life.sent.is_empty() {
             let line = life.worker.hear().ok_or("a process died")?;
@@ -551,7 +551,7 @@ fn opened(store: &Store, thread: &str) -> Result<Option<throughline_store::Opene
     }
 }
 
-/// Where a thread stands in the store, and with which turn.
+/// The state of a thread in the store, and its turn.
 fn standing(store: &Store, thread: &str) -> Result<(Standing, Option<Code>), String> {
     let Some(run) = opened(store, thread)?.and_then(|opened| opened.unsettled) else {
         return Ok((Standing::Free, None));
@@ -569,7 +569,7 @@ fn standing(store: &Store, thread: &str) -> Result<(Standing, Option<Code>), Str
     Ok((standing, code.transpose()?))
 }
 
-/// The elements of a list in JSON, as they are written there.
+/// The elements of a JSON list, as written.
 fn messages(text: &str) -> Result<Vec<String>, String> {
     let list: Vec<Box<serde_json::value::RawValue>> =
         serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))?;

@@ -1,7 +1,7 @@
-//! Campaigns with agents at work that are killed at named points of the loop and of the store.
+//! Campaigns with agents that are killed at fault points of the loop and of the store.
 //!
-//! Models and tools are in processes of their own, and the ledger is here: nothing that dies knows
-//! what is expected of it. Each campaign is a test, of which every run of the tests does a
+//! Models and tools run in processes of their own, and the ledger is in the test, so that nothing
+//! that dies knows the expected result. Each campaign is a test, of which every test run does a
 //! twentieth; `cargo xtask campaign` runs them in full.
 
 mod approvals;

@@ -6,16 +6,16 @@ use throughline_testkit::{Rng, property};
 use crate::loopkill::line::{End, Line};
 use crate::loopkill::thread::{Aim, Modes, Standing};
 
-/// A run that ends its process is given up with this attempt at the latest.
+/// The attempt at which a run that kills its processes is given up, at the latest.
 const SEALED: u32 = 5;
 
-/// R9: runs of processes that died are taken over by the next one, many at once; and a run that
-/// ends every process that works on it is given up, after which its thread goes on.
+/// R9: runs of dead processes are taken over by the next one, many at once; and a run that kills
+/// every process that works on it is given up, after which its thread continues.
 #[test]
 fn r9_orphans_of_the_loop_are_settled_and_poison_is_given_up() {
     let (mut orphans, mut poisoned, mut most) = (0, 0, 0);
     let mut slowest = Duration::ZERO;
-    // A thousand at once at the scale of tier C, and fifty in the cases after that.
+    // A thousand at once at the scale of tier C, and fifty in later cases.
     let scale = std::env::var("THROUGHLINE_SCALE").ok();
     let scale = scale.and_then(|scale| scale.parse::<f64>().ok());
     let mut many = (50.0 * scale.unwrap_or(1.0)).clamp(50.0, 1000.0) as usize;
@@ -44,9 +44,9 @@ fn r9_orphans_of_the_loop_are_settled_and_poison_is_given_up() {
         poisoned += 1;
         let mut attempts = 0;
         let mut sent = false;
-        // It is given up by the next run with new input.
+        // The next run with new input gives it up.
         loop {
-            // Giving up can be cut short too.
+            // Giving up can be interrupted too.
             let faults = match attempts {
                 4 => "cancel.close=kill@1",
                 _ => "",

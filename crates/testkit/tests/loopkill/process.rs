@@ -1,4 +1,4 @@
-//! Processes, and what they say.
+//! Processes, and their output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A process that takes lines and says lines.
+/// A process with lines of input and output.
 pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -16,7 +16,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // What a process was doing when it was told to die is not worth a word.
+        // Error output of a process that is killed is not interesting.
         command.stderr(Stdio::null());
         let mut child = command.spawn().expect("a process starts");
         let out = child.stdout.take().expect("its output is piped");
@@ -39,7 +39,7 @@ impl Process {
         Self { child, input, said }
     }
 
-    /// Tell it something. One that is dead does not hear it.
+    /// Sends a line. Ignored if the process is dead.
     pub(crate) fn tell(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(format!("{line}\n").as_bytes());
@@ -47,17 +47,17 @@ impl Process {
         }
     }
 
-    /// The next line that it says; none when it is dead or done.
+    /// The next line of output; `None` when the process has ended.
     pub(crate) fn hear(&mut self) -> Option<String> {
         self.said.recv().ok()
     }
 
-    /// The next line that it says, if it says one in time.
+    /// The next line of output, within a time limit.
     pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
         self.said.recv_timeout(time).ok()
     }
 
-    /// Tell it nothing more: it ends when it has done what it was told.
+    /// Closes its input: it ends when it has executed its commands.
     pub(crate) fn finish(&mut self) {
         self.input = None;
     }
@@ -69,7 +69,7 @@ impl Process {
         assert!(sent.is_ok(), "`kill` is there");
     }
 
-    /// Stop it, and wait until each of its threads stands still: the signal alone comes a moment later.
+    /// Stops it (SIGSTOP), and waits until each of its threads has stopped.
     pub(crate) fn stop(&self) {
         self.signal("-STOP");
         while !self.stands_still() {
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    /// Let it go on.
+    /// Continues it (SIGCONT).
     pub(crate) fn go_on(&self) {
         self.signal("-CONT");
     }
@@ -85,7 +85,7 @@ impl Process {
     fn stands_still(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let moves = |task: std::fs::DirEntry| {
-            // The state comes after the name in parentheses. A thread that has ended does not move.
+            // The state follows the name in parentheses. An ended thread counts as stopped.
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             let state = stat
                 .rsplit_once(") ")
@@ -96,11 +96,11 @@ impl Process {
     }
 
     pub(crate) fn kill(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
     }
 
-    /// Wait for its end. Whether it ended by itself, as it should.
+    /// Waits for its end; returns whether it exited successfully.
     pub(crate) fn ended(&mut self) -> bool {
         self.input = None;
         self.child.wait().is_ok_and(|status| status.success())
@@ -109,7 +109,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It is the one that was started here.
+        // This is the process that was started here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -119,7 +119,7 @@ impl Drop for Process {
 pub(crate) struct Servers {
     models: Process,
     tools: Process,
-    /// Addresses, as arguments of a worker.
+    /// The addresses, as arguments of a worker.
     pub(crate) at: Vec<String>,
     synced: u32,
 }
@@ -151,7 +151,7 @@ impl Servers {
         }
     }
 
-    /// Everything that they have said so far, and not told before.
+    /// All new lines of output.
     pub(crate) fn said(&mut self) -> Result<Vec<String>, String> {
         self.synced += 1;
         let word = format!("synced {}", self.synced);
@@ -170,14 +170,14 @@ impl Servers {
     }
 }
 
-/// A process whose runs wait for a thread, with a clock that is set by hand.
+/// A process whose runs wait for a thread, with a manual clock.
 pub(crate) fn queue_worker(url: &str, clock: u64) -> Process {
     let mut command = crate::worker("queue-worker");
     command.arg(url).arg(clock.to_string());
     Process::start(command)
 }
 
-/// A process with an agent, steered by a plan for its fault points; those it reaches go to `log`.
+/// A process with an agent and a plan for its fault points; reached points are written to `log`.
 pub(crate) fn worker(url: &str, settings: &[String], faults: &str, log: &Path) -> Process {
     let mut command = crate::worker("loop-worker");
     command

@@ -12,32 +12,32 @@ use throughline_testkit::{Rng, Scratch, property};
 
 use crate::loopkill::process::{Process, queue_worker};
 
-/// What all clocks show at first.
+/// The initial time of all clocks.
 const NOW: u64 = 1_790_000_000_000;
 
-/// How far clocks are moved on at once: less than a lease, and twice more than one.
+/// How far clocks are advanced at once: less than a lease, and twice that is more than one.
 const TICK: u64 = 6_000;
 
-/// A process that says nothing for so long does not go on.
+/// How long a process may be silent.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// How many wait.
+/// The number of waiting runs.
 const WAITERS: u8 = 8;
 
-/// The run that the others wait for, and the one that waits for nothing.
+/// The run that the others wait for, and the one that does not wait.
 const FIRST: u8 = 100;
 const NEWCOMER: u8 = 200;
 
-/// What is known of a run that waits.
+/// What is known of a waiting run.
 struct Waiter {
     no: u8,
     process: usize,
     kind: &'static str,
-    /// It went away before it began.
+    /// Whether it was dropped before it began.
     gone: bool,
 }
 
-/// What a campaign did.
+/// The counts of a campaign.
 #[derive(Default)]
 struct Counts {
     waiters: u64,
@@ -59,7 +59,7 @@ struct Round {
     clock: Arc<ManualClock>,
     thread: ThreadId,
     workers: Vec<Option<Process>>,
-    /// Lines that they wrote and no test has asked for.
+    /// Lines of output that were not awaited yet.
     said: Vec<Vec<String>>,
 }
 
@@ -103,7 +103,7 @@ impl Round {
         }
     }
 
-    /// Wait until a process says something that begins like this.
+    /// Waits until a process prints a line with this beginning.
     fn await_line(&mut self, process: usize, start: &str) -> Result<String, String> {
         let is_it = |line: &String| line == start || line.starts_with(&format!("{start} "));
         if let Some(place) = self.said[process].iter().position(is_it) {
@@ -122,7 +122,7 @@ impl Round {
         }
     }
 
-    /// Who waits, as the store has it.
+    /// The waiting runs in the store.
     fn line(&self) -> Result<Vec<RunId>, String> {
         let scope = TenantScope::local();
         let line = self.store.line(&scope, &self.thread);
@@ -130,7 +130,7 @@ impl Round {
         Ok(line.iter().map(|waiter| waiter.run).collect())
     }
 
-    /// Wait until the line is as it should be.
+    /// Waits until the line satisfies a condition.
     fn until_line(&self, is_so: impl Fn(&[RunId]) -> bool) -> Result<Vec<RunId>, String> {
         let began = std::time::Instant::now();
         loop {
@@ -145,7 +145,7 @@ impl Round {
         }
     }
 
-    /// Let the leases of those lapse who are dead.
+    /// Lets the leases of dead processes expire.
     fn lapse(&mut self) -> Result<(), String> {
         for _ in 0..2 {
             for place in 0..self.workers.len() {
@@ -167,7 +167,7 @@ impl Round {
     }
 }
 
-/// The order in which runs began, with how each stands: oldest first.
+/// The order in which runs began, with the state of each, oldest first.
 fn begun(round: &Round) -> Result<Vec<(u8, RunState, u32)>, String> {
     let filter = RunFilter {
         thread: Some(round.thread.clone()),
@@ -180,15 +180,15 @@ fn begun(round: &Round) -> Result<Vec<(u8, RunState, u32)>, String> {
     Ok(runs.iter().rev().map(of).collect())
 }
 
-/// One thread is busy, eight runs of three processes wait for it, and some go away; then it becomes
-/// free.
+/// One thread is busy, eight runs of three processes wait for it, and some of them are dropped;
+/// then it becomes free.
 fn round(rng: &mut Rng, counts: &mut Counts) -> Result<(), String> {
     let mut round = Round::new()?;
     let at = rng.below(3);
     round.tell(at, &format!("say {FIRST} t hold"));
     round.await_line(at, &format!("asked {FIRST}"))?;
 
-    // They come one after the other, or all at once.
+    // They arrive one after the other, or all at once.
     let at_once = rng.chance(0.3);
     let mut waiters: Vec<Waiter> = Vec::new();
     for no in 1..=WAITERS {
@@ -226,7 +226,7 @@ fn round(rng: &mut Rng, counts: &mut Counts) -> Result<(), String> {
         counts.at_once += 1;
     }
 
-    // Some go away before it is their turn.
+    // Some are dropped before it is their turn.
     for _ in 0..rng.below(3) {
         let place = rng.below(waiters.len());
         let waiter = &mut waiters[place];
@@ -279,7 +279,7 @@ fn drain(
             continue;
         }
         round.await_line(process, &format!("asked {no}"))?;
-        // Those before it have begun by now, and those behind it have not.
+        // Earlier runs have begun by now, and later ones have not.
         if process != newcomer && rng.chance(0.3) {
             round.kill(process);
             round.lapse()?;
@@ -353,8 +353,8 @@ fn drain(
     }
 }
 
-/// R5: of the runs that wait for a thread, in three processes, the one that was accepted first begins
-/// first, whichever run goes away, fails or dies.
+/// R5: of the runs that wait for a thread, in three processes, the first accepted one begins first,
+/// whichever runs are dropped, fail or die.
 #[test]
 fn r5_runs_that_wait_begin_in_the_order_of_acceptance() {
     let mut counts = Counts::default();

@@ -6,18 +6,18 @@ use throughline_testkit::{Rng, property};
 use crate::loopkill::line::{End, Fate, Line, open};
 use crate::loopkill::thread::{Aim, Modes};
 
-/// So many polls are owed for each case.
+/// The minimum number of polls per case.
 const POLLS: u64 = 5_000;
 
 /// R2: while processes work and are killed, readers see none or all of a run that is published at
-/// its end; after a kill it is gone on with, and repeats no step that was finished.
+/// its end; after a kill it is resumed, and repeats no finished step.
 #[test]
 fn r2_readers_of_a_killed_loop_see_none_or_all_of_a_run() {
     let (mut killed, mut polls) = (0, 0);
     let mut counts = LoopCounts::default();
     property("r2 loop readers", 2, |rng: &mut Rng, _| {
         let mut line = Line::new(4);
-        // The store is made before a reader opens it.
+        // The store is created before a reader opens it.
         line.live(&Fate::none(1), Aim::Work(Modes::PerRun), rng, || Ok(()))?;
         let (url, names) = (line.url.clone(), line.names());
         let done = AtomicBool::new(false);

@@ -1,26 +1,26 @@
-//! A thread of a campaign, and what can be done on it next.
+//! A thread of a campaign, and its next action.
 
 use throughline_testkit::Rng;
 use throughline_testkit::loopkill::{Code, Kind, WIRES};
 
-/// Where a thread stands, as far as an outsider knows.
+/// The state of a thread, as far as the test knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing is left on it.
+    /// It has no unfinished run.
     Free,
-    /// A run died on it.
+    /// A run on it died.
     Left,
     /// A run waits for an approval.
     Parked,
-    /// The approval was answered, and the run has not gone on.
+    /// The approval was answered, and the run was not resumed.
     Answered,
 }
 
-/// Who keeps a thread's history.
+/// The owner of a thread's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeper {
     Us,
-    /// The service is to keep it, and no turn has asked for that yet.
+    /// The service is to own it, and no turn has requested that yet.
     ServiceNext,
     Service,
 }
@@ -30,17 +30,17 @@ pub(crate) struct Thread {
     pub(crate) name: String,
     pub(crate) standing: Standing,
     pub(crate) keeper: Keeper,
-    /// The turn that is being worked on, or was left.
+    /// The turn in progress, or the unfinished one.
     pub(crate) current: Option<Code>,
     turn: u32,
 }
 
-/// What a campaign wants of its threads.
+/// The aim of a campaign's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// All there is, in these modes.
+    /// All actions, in these modes.
     Work(Modes),
-    /// Settle what is left, begin nothing.
+    /// Settle unfinished runs, begin nothing.
     Settle,
 }
 
@@ -50,12 +50,12 @@ pub(crate) enum Modes {
     PerRun,
 }
 
-/// An order, without its number.
+/// A command, without its number.
 pub(crate) struct Order {
     pub(crate) line: String,
     /// The turn that it sends.
     pub(crate) sends: Option<Code>,
-    /// Whether its answer holds all that was said in the turn.
+    /// Whether its answer contains all messages of the turn.
     pub(crate) answers: bool,
 }
 
@@ -82,7 +82,7 @@ impl Thread {
         }
     }
 
-    /// Whether its history is a service's.
+    /// Whether a service owns its history.
     pub(crate) fn is_kept_by_service(&self) -> bool {
         self.keeper != Keeper::Us
     }
@@ -102,7 +102,7 @@ impl Thread {
         }
     }
 
-    /// Send a turn of a kind, by a wire.
+    /// A turn of a kind, with a wire.
     pub(crate) fn turn(&mut self, kind: Kind, wire: &str, modes: Modes, rng: &mut Rng) -> Order {
         self.turn += 1;
         let code = Code {
@@ -128,13 +128,13 @@ impl Thread {
         }
     }
 
-    /// Leave a message for the next model call.
+    /// Queues a message for the next model call.
     pub(crate) fn leave(&self, rng: &mut Rng) -> Order {
         let name = &self.name;
         order(format!("leave {name} {name}-{}", rng.next_u64()))
     }
 
-    /// What is done next.
+    /// The next action.
     pub(crate) fn next(&mut self, aim: Aim, rng: &mut Rng) -> Option<Order> {
         let name = self.name.clone();
         let wire = self.wire(rng);

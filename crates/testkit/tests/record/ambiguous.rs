@@ -10,7 +10,7 @@ use crate::record::common::{named, open, said, sound, url};
 use crate::record::storage::{Holder, hand_over, history, writer_waits};
 use crate::record::work::{append_of, events, open_later, turn_of};
 
-/// One write. All of them together are the life of a thread.
+/// A write. All of them together are the life of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Write {
     Create,
@@ -27,7 +27,7 @@ enum Write {
 /// How many events each flush has.
 const EVENTS: usize = 3;
 
-/// A thread with one run, items by hand, and a fork that is deleted.
+/// A thread with one run, items that are appended, and a fork that is deleted.
 struct Life {
     thread: ThreadId,
     run: RunId,
@@ -116,7 +116,7 @@ impl Life {
         Ok(flushes.iter().map(|flush| flush.count() as usize).sum())
     }
 
-    /// Whether a write was made.
+    /// Whether a write was done.
     fn is_there(&self, store: &Store, write: Write) -> Result<bool, Error> {
         let scope = &TenantScope::local();
         let open = |thread: &ThreadId| {
@@ -147,8 +147,8 @@ impl Life {
         }
     }
 
-    /// Look at what is there from the write on that was struck, and do what is not, as the next
-    /// process does; whether that write was there.
+    /// Reads what is stored from the failed write on, and does what is missing, as the next process
+    /// does; returns whether the failed write was done.
     fn finish(&self, store: &Store, struck: usize) -> Result<bool, String> {
         let scope = TenantScope::local();
         let mut lease = self.lease();
@@ -162,7 +162,7 @@ impl Life {
             Err(error) => return Err(said(error)),
         }
         let writes = self.writes();
-        // Events alone do not wait for the disk: they are there, or gone like what came after them.
+        // Commits of only events are not synced: they are there, or lost like later writes.
         let events = matches!(writes[..struck].last(), Some(Write::Flush(_)));
         let mut came_true = false;
         for (no, write) in writes.iter().enumerate().skip(struck - usize::from(events)) {
@@ -176,7 +176,7 @@ impl Life {
         Ok(came_true)
     }
 
-    /// Everything is there once.
+    /// Checks that everything is stored once.
     fn check(&self, store: &Store) -> Result<(), String> {
         let scope = TenantScope::local();
         let mut expected = self.turn.texts();
@@ -202,20 +202,20 @@ impl Life {
     }
 }
 
-/// What happens after a commit whose outcome is unknown.
+/// What happens after a commit with an unknown outcome.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// It is sent again.
+    /// The write is sent again.
     Again,
-    /// The process is killed; the next one looks.
+    /// The process is killed; the next one reads the store.
     Killed,
-    /// The power is cut; the next process looks.
+    /// The power is cut; the next process reads the store.
     Cut,
 }
 
-/// R14: the sync of a commit fails, though the data is there or because it is not. That is an error
-/// and never an answer; afterwards everything is there once, whether it is sent again, or the next
-/// process looks it up.
+/// R14: the sync of a commit fails, with or without its data. That is an error, never a success;
+/// afterwards everything is stored once, whether the write is sent again, or the next process reads
+/// the store.
 #[test]
 fn r14_an_ambiguous_commit_is_an_error_and_is_made_once() {
     let (mut again, mut came_true, mut came_to_nothing) = (0, 0, 0);
@@ -225,7 +225,7 @@ fn r14_an_ambiguous_commit_is_an_error_and_is_made_once() {
         let store = open(&url(directory.path()));
         let life = Life::new(&store, rng);
         let writes = life.writes();
-        // Events alone wait for no sync that could fail.
+        // Commits of only events do no sync that could fail.
         let syncs = |no: &usize| !matches!(writes[*no], Write::Flush(_));
         let struck = *rng.pick(&(0..writes.len()).filter(syncs).collect::<Vec<_>>());
         let fault = *rng.pick(&[DiskFault::SyncKept, DiskFault::SyncLost]);
@@ -271,7 +271,8 @@ fn r14_an_ambiguous_commit_is_an_error_and_is_made_once() {
     );
 }
 
-/// Fill the queue of a writer that waits for a lock, let the commit of all of it fail, and let go.
+/// Fills the queue of a writer that waits for a lock, makes the commit of all of it fail, and
+/// releases the lock.
 fn as_a_group<F: Future>(
     directory: &Scratch,
     disk: &Disk,
@@ -280,7 +281,7 @@ fn as_a_group<F: Future>(
     futures: impl IntoIterator<Item = F>,
 ) -> Vec<F::Output> {
     let holder = Holder::of(directory.path());
-    // It writes nothing, so the sync that fails is not its own.
+    // It writes nothing, so the failing sync is not its own.
     let mut first = None;
     writer_waits(disk, || first = Some(hand_over(store.profile())));
     let waiting: Vec<_> = futures.into_iter().map(hand_over).collect();
@@ -290,7 +291,8 @@ fn as_a_group<F: Future>(
     waiting.into_iter().map(block_on).collect()
 }
 
-/// R14: a group whose commit is ambiguous is tried one by one, and each of it is done once.
+/// R14: a group whose commit has an unknown outcome is retried one by one, and each operation is
+/// done once.
 #[test]
 fn r14_a_group_whose_commit_is_ambiguous_is_done_once() {
     property("r14 ambiguous groups", 20, |rng, _| {
@@ -325,8 +327,8 @@ fn r14_a_group_whose_commit_is_ambiguous_is_done_once() {
     });
 }
 
-/// R14: a write so large that a part of it goes to the log before the commit, and breaks there,
-/// together with small ones. Nothing of it is left, and each is there once when it is sent again.
+/// R14: a write so large that a part of it goes to the WAL before the commit, and fails there,
+/// together with small ones. Nothing of it remains, and each is stored once when it is sent again.
 #[test]
 fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
     let (mut failed, mut done) = (0, 0);
@@ -338,7 +340,7 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
         let thread = named("t");
         let new = NewThread::new(thread.clone());
         block_on(store.open_or_create(&scope, &new, 0)).map_err(said)?;
-        // Noise, because bodies are compressed.
+        // Random text, because bodies are compressed.
         let noise = |rng: &mut Rng| -> String {
             let words = (0..300_000).map(|_| format!("{:016x}", rng.next_u64()));
             words.collect()
@@ -357,7 +359,7 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
         let fault = if rng.bool() {
             Injection::always(DiskFault::Full { room: room as u64 })
         } else {
-            // Two writes for each page of the log.
+            // Two writes for each page of the WAL.
             Injection::once(DiskFault::Write).after(room as u64 / 4096)
         };
         let futures = appends.iter().map(|append| store.append(&scope, append));
@@ -392,8 +394,8 @@ fn r14_a_large_write_that_breaks_half_way_leaves_nothing() {
     println!("table r14 large writes: failed={failed} done={done} twice=0");
 }
 
-/// R3 and R14: of two claims of one run one is granted, also when their commit was ambiguous and
-/// each was tried again.
+/// R3 and R14: of two claims of one run one is granted, also when their commit had an unknown
+/// outcome and each was retried.
 #[test]
 fn r14_of_two_claims_in_an_ambiguous_group_one_is_granted() {
     for fault in [DiskFault::SyncKept, DiskFault::SyncLost] {
@@ -407,7 +409,7 @@ fn r14_of_two_claims_in_an_ambiguous_group_one_is_granted() {
         }
         drop(store);
         let store = open_later(&url(directory.path())).unwrap();
-        // Otherwise its heartbeat would be the first to fail.
+        // Otherwise its heartbeat would be the first write to fail.
         block_on(store.renew()).unwrap();
         let faults = [Injection::once(fault)];
         let claim = |()| store.claim(&scope, life.run, 1, Claim::Orphan);
@@ -420,8 +422,8 @@ fn r14_of_two_claims_in_an_ambiguous_group_one_is_granted() {
     }
 }
 
-/// R14: what may have been committed with its group is not said to be unwritten, though there was no
-/// space when it was tried again.
+/// R14: an operation that may have been committed with its group is not reported as unwritten,
+/// although the disk was full when it was retried.
 #[test]
 fn r14_no_space_after_an_ambiguous_commit_does_not_mean_unwritten() {
     let (directory, next) = (Scratch::new("unsure"), Scratch::new("next"));
@@ -445,7 +447,7 @@ fn r14_no_space_after_an_ambiguous_commit_does_not_mean_unwritten() {
     disk.copy(next.path()).unwrap();
     let after_kill = open_later(&url(next.path())).unwrap();
     assert_eq!(history(&after_kill, &thread).unwrap().len(), 2);
-    // Once there is space, nothing is in doubt any more.
+    // Once there is space, nothing is uncertain any more.
     disk.heal();
     for (append, _) in &appends {
         block_on(store.append(&scope, append)).unwrap();

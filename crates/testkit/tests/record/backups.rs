@@ -11,7 +11,8 @@ use throughline_testkit::{Scratch, property};
 use crate::record::kills::Writer;
 use crate::record::ledger::{Ledger, Met};
 
-/// R22: a backup under load restores to its point, and restored runs dispatch nothing unasked.
+/// R22: a backup under load restores to its point in time, and restored runs dispatch nothing
+/// unasked.
 #[test]
 fn r22_a_backup_under_load_restores_to_its_point() {
     let scratch = Scratch::new("backups");
@@ -37,7 +38,7 @@ fn r22_a_backup_under_load_restores_to_its_point() {
         writer.kill(&mut Ledger::default())?;
         let place = scratch.path().join(format!("restored-{cycle}.db"));
         sqlite::restore(&backup, &place).map_err(|error| error.to_string())?;
-        // Long after every lease: still no worker may go on by itself.
+        // Long after every lease: still no worker may resume the runs by itself.
         let clock = Arc::new(ManualClock::at(SystemClock.now()));
         clock.advance(Duration::from_secs(3600));
         let options = Options {

@@ -5,7 +5,7 @@ use throughline_store::{Error, Heartbeat, ManualClock, Millis, Options, Store, T
 use throughline_testkit::Scratch;
 use throughline_testkit::record::block_on;
 
-/// A store of each engine, on its own.
+/// A store of each engine.
 pub(crate) fn engines(word: &str) -> Vec<(&'static str, Store, Scratch)> {
     let scratch = Scratch::new(word);
     let sqlite = scratch.sqlite("store.db");
@@ -15,10 +15,10 @@ pub(crate) fn engines(word: &str) -> Vec<(&'static str, Store, Scratch)> {
     ]
 }
 
-/// The time of a clock that stands still.
+/// The time of a clock that does not advance.
 pub(crate) const NOW: Millis = 1_790_000_000_000;
 
-/// A store whose clock stands still.
+/// A store whose clock does not advance.
 pub(crate) fn open(url: &str) -> Store {
     let options = Options {
         clock: Arc::new(ManualClock::at(NOW)),
@@ -33,7 +33,7 @@ pub(crate) fn url(directory: &Path) -> String {
     format!("sqlite://{}", directory.join("store.db").display())
 }
 
-/// An error in words.
+/// The text of an error.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(crate) fn said(error: Error) -> String {
     format!("{error} ({error:?})")
@@ -43,7 +43,7 @@ pub(crate) fn named(name: &str) -> ThreadId {
     ThreadId::new(name).expect("a short name is a name")
 }
 
-/// The check of the whole store finds nothing.
+/// Checks that the whole store is sound.
 pub(crate) fn sound(store: &Store) -> Result<(), String> {
     let checked = block_on(store.check(&mut |_| {})).map_err(said)?;
     match checked.damage.first() {

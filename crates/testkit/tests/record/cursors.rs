@@ -6,7 +6,7 @@ use throughline_testkit::{Rng, property};
 
 use crate::record::common::engines;
 
-/// Add some messages, of one or more items each, and say which.
+/// Appends some messages, of one or more items each, and returns them.
 async fn add(
     store: &Store,
     scope: &TenantScope,
@@ -44,8 +44,8 @@ async fn add(
         .collect()
 }
 
-/// R12: a consumer that walks by cursor, and sometimes forgets what it read before it could keep
-/// the cursor, ends up with everything once.
+/// R12: a consumer that walks by cursor, and sometimes crashes before it has stored the cursor,
+/// ends up with everything once.
 #[test]
 fn r12_walks_by_cursor_lose_and_repeat_nothing() {
     let scope = TenantScope::local();

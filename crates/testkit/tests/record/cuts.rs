@@ -56,7 +56,7 @@ fn all(store: &Store, id: &ThreadId) -> Result<Vec<Entry>, String> {
     Ok(page.map_err(said)?.entries)
 }
 
-/// Read at a position, both ways, and compare with the whole.
+/// Reads at a position, in both directions, and compares with the whole.
 fn cut(store: &Store, id: &ThreadId, whole: &[Entry], at: u64, limit: usize) -> Result<(), String> {
     let scope = TenantScope::local();
     let place = At::Thread(id.clone());
@@ -84,7 +84,7 @@ fn cut(store: &Store, id: &ThreadId, whole: &[Entry], at: u64, limit: usize) -> 
     Ok(())
 }
 
-/// R20, the storage's half: a window that begins or ends anywhere has whole messages, so that no
+/// R20, the store's half: a window that begins or ends anywhere has whole messages, so that no
 /// round of results is split; what is read does not depend on where it is cut.
 #[test]
 fn r20_windows_cut_anywhere_split_nothing() {
@@ -107,8 +107,8 @@ fn r20_windows_cut_anywhere_split_nothing() {
     println!("campaign r20 cuts: cuts={cuts} split=0");
 }
 
-/// R20: what a thread keeps is there until its time is over, and what a fork reaches is there as
-/// long as the fork is.
+/// R20: a thread with a retention exists until it expires, and what a fork reaches exists as long
+/// as the fork does.
 #[test]
 fn r20_nothing_goes_before_its_time() {
     const KEEP: u64 = 60_000;

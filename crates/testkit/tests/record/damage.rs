@@ -16,8 +16,8 @@ fn scopes() -> [TenantScope; 2] {
     [TenantScope::local(), Authority::assume().scope(stranger)]
 }
 
-/// The histories that readers can see, in words; or that they were refused. Digests cover what was
-/// said and where it stands; titles, dates and counters of threads and runs they do not.
+/// The histories that readers can see, as text; or that they were refused. Digests cover contents
+/// and positions; titles, dates and counters of threads and runs are not covered.
 fn dump(url: &str) -> Result<String, String> {
     let said = |error: Error| format!("{error:?}");
     let store = block_on(Store::open(url)).map_err(said)?;
@@ -40,7 +40,7 @@ fn dump(url: &str) -> Result<String, String> {
                 let at = At::Node(NodeRef::Run(node.node.run));
                 let named = match block_on(store.open(&scope, &at, 3)) {
                     Ok(opened) => opened.tip,
-                    // Shared with a thread that was deleted: the name went with it.
+                    // Shared with a deleted thread, whose name is gone.
                     Err(error) if error.kind() == ErrorKind::NotFound => None,
                     Err(error) => return Err(said(error)),
                 };
@@ -51,7 +51,7 @@ fn dump(url: &str) -> Result<String, String> {
     Ok(words)
 }
 
-/// A store of two tenants with some trees, closed, all of it in one file.
+/// A closed store of two tenants with some trees, all of it in one file.
 fn grown(scratch: &Scratch) -> std::path::PathBuf {
     let store = open(&scratch.sqlite("store.db"));
     for (n, scope) in scopes().iter().enumerate() {
@@ -73,7 +73,7 @@ fn grown(scratch: &Scratch) -> std::path::PathBuf {
     path
 }
 
-/// Columns that digests cover: one changed bit in any of them is found.
+/// Columns that digests cover: a flipped bit in any of them is found.
 const COVERED: [(&str, &[&str]); 5] = [
     (
         "item",
@@ -90,7 +90,7 @@ const COVERED: [(&str, &[&str]); 5] = [
     ("run", &["pub_tl", "pub_first", "pub_step"]),
 ];
 
-/// A bit that was changed.
+/// A flipped bit.
 struct Flipped {
     table: &'static str,
     column: &'static str,
@@ -103,7 +103,7 @@ impl std::fmt::Display for Flipped {
     }
 }
 
-/// Change one bit of a row.
+/// Flips one bit of a row.
 fn flip(connection: &Connection, rng: &mut Rng) -> Option<Flipped> {
     let (table, columns) = rng.pick(&COVERED);
     let column = rng.pick(columns);
@@ -142,13 +142,13 @@ fn flip(connection: &Connection, rng: &mut Rng) -> Option<Flipped> {
     Some(Flipped { table, column, row })
 }
 
-/// What stands in a row of the store before it is damaged.
+/// The place of a row in the store before it is damaged.
 #[derive(Debug, Default)]
 struct Stands {
     /// `None` if its thread was deleted and others share it.
     thread: Option<String>,
     item: Option<ItemRef>,
-    /// Where its item, or the first one of its node, is met on a branch.
+    /// The positions of its item, or of the first item of its node, on branches.
     positions: Vec<u64>,
 }
 
@@ -209,10 +209,10 @@ fn stands(sound: &Connection, flipped: &Flipped) -> Stands {
 }
 
 impl Stands {
-    /// Whether damage that a check lists is said to be where it is.
+    /// Whether the check names the place of the damage.
     fn is_named(&self, flipped: &Flipped, damage: &Damage) -> bool {
-        // With another run the node is another one, or none, and so is its thread.
-        // No node has the item, so the check finds its row only at the place that the row names.
+        // With another run the node is another one, or none, and so is its thread. No node has the
+        // item, so the check finds its row only at the place that the row names.
         let is_other = match (flipped.table, flipped.column) {
             ("node", "first" | "run") => true,
             ("item", "run" | "no") => self.positions.is_empty(),
@@ -233,8 +233,8 @@ impl Stands {
         }
     }
 
-    /// Whether damage is said to be in a node. One whose range was changed names the first place, or
-    /// the first item, that is not as it should be.
+    /// Whether damage is reported in a node. For a node whose range was changed, the first wrong
+    /// position or item is named.
     fn is_in_node(&self, column: &str, position: Option<u64>, item: Option<ItemRef>) -> bool {
         let ranges = ["item_lo", "last"].contains(&column);
         let first = self.positions.iter().min().copied();
@@ -245,7 +245,7 @@ impl Stands {
         }
     }
 
-    /// Whether a reader of a thread was told where the damage is.
+    /// Whether a reader of a thread got the place of the damage.
     fn is_told(&self, flipped: &Flipped, thread: &ThreadId, site: &DamageSite) -> bool {
         if site.thread.as_ref() != Some(thread) {
             return false;
@@ -281,7 +281,7 @@ fn url(path: &Path) -> String {
     format!("sqlite://{}", path.display())
 }
 
-/// R18: a changed bit in what digests cover is found and located, and nothing of it is served.
+/// R18: a flipped bit in what digests cover is found and located, and nothing of it is served.
 #[test]
 fn r18_changed_bits_in_rows_are_found_and_located() {
     let scratch = Scratch::new("bits");
@@ -334,7 +334,7 @@ fn r18_changed_bits_in_rows_are_found_and_located() {
         }
         block_on(store.close()).map_err(|error| error.to_string())?;
         caught += 1;
-        // Readers are refused, or see what was there.
+        // Readers are refused, or see the original contents.
         match (dump_reads(&damaged), dump_reads(&path)) {
             (Ok(found), Ok(expected)) if found != expected => {
                 Err(format!("a changed bit in {place} was served"))
@@ -364,7 +364,7 @@ fn dump_reads(path: &Path) -> Result<Vec<String>, String> {
     Ok(seen)
 }
 
-/// R18: a changed bit anywhere in the file is found, or it lies where nothing is.
+/// R18: a flipped bit anywhere in the file is found, or it is in an unused place.
 #[test]
 fn r18_changed_bits_in_the_file_are_found_or_change_nothing() {
     let scratch = Scratch::new("flips");
@@ -394,7 +394,7 @@ fn r18_changed_bits_in_the_file_are_found_or_change_nothing() {
     println!("table r18 file: caught={caught} where_nothing_is={harmless} served=0");
 }
 
-/// R18: rows that changed places, within a tenant and between two, and files that were cut.
+/// R18: swapped rows, within a tenant and between two, and truncated files.
 #[test]
 fn r18_swapped_rows_and_cut_files_are_found() {
     let scratch = Scratch::new("swaps");
@@ -416,7 +416,7 @@ fn r18_swapped_rows_and_cut_files_are_found() {
         if a.1 == b.1 {
             return Ok(());
         }
-        // The digests go with the bodies, as when whole rows are swapped.
+        // The digests are swapped with the bodies, as when whole rows are swapped.
         for (to, from) in [(a, b), (b, a)] {
             connection
                 .execute(

@@ -8,7 +8,7 @@ use throughline_testkit::{Scratch, property};
 
 use crate::record::ledger::{Ledger, Met};
 
-/// A process that writes, and what it says.
+/// A process that writes, and its output.
 pub(crate) struct Writer {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -19,7 +19,7 @@ impl Writer {
         Self::start_with(url, seed, &[])
     }
 
-    /// The same with variables in its environment.
+    /// Starts it with environment variables.
     pub(crate) fn start_with(url: &str, seed: u64, variables: &[(&str, String)]) -> Self {
         let mut child = crate::worker("store-child")
             .args(["write", url, &seed.to_string()])
@@ -31,7 +31,7 @@ impl Writer {
         Self { child, out }
     }
 
-    /// Hear the next line; `false` when there is none.
+    /// Reads the next line; false when there is none.
     pub(crate) fn hear(&mut self, ledger: &mut Ledger) -> Result<bool, String> {
         let mut line = String::new();
         let read = self
@@ -46,7 +46,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Wait until it aborts, and hear what it said until then.
+    /// Waits until it aborts, and reads its output.
     pub(crate) fn wait(mut self, ledger: &mut Ledger) -> Result<(), String> {
         while self.hear(ledger)? {}
         let status = self.child.wait().map_err(|error| error.to_string())?;
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    /// Kill it and hear what it said until then.
+    /// Kills it and reads its output.
     pub(crate) fn kill(mut self, ledger: &mut Ledger) -> Result<(), String> {
         self.child.kill().map_err(|error| error.to_string())?;
         self.child.wait().map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ impl Writer {
     }
 }
 
-/// R1 and R2: kill -9 of a writing process at random. What it acknowledged is there, and readers
+/// R1 and R2: kill -9 of a writing process at random. What it acknowledged is stored, and readers
 /// see none or all of a `per_run` run.
 #[test]
 fn r1_a_killed_writer_loses_nothing_it_acknowledged() {

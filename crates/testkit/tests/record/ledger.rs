@@ -8,41 +8,41 @@ use throughline_testkit::record::{block_on, shorts, whole_runs};
 
 use crate::record::common::{named, said};
 
-/// What writers went through.
+/// What happened to the writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
-    /// Their process was killed, at the most.
+    /// Their process was killed, at most.
     Kill,
-    /// The power was cut. Events that were flushed since something else of their run was stored
-    /// may be missing, the last ones first.
+    /// The power was cut. Events that were flushed after the last other write of their run may be
+    /// missing, the last ones first.
     PowerCut,
 }
 
-/// What writers were told, kept outside of the store.
+/// What the store acknowledged, recorded outside of it.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Runs that are there.
+    /// Stored runs.
     begun: BTreeSet<RunId>,
-    /// Steps that are there.
+    /// Stored steps.
     steps: Vec<(RunId, u32)>,
-    /// Calls of steps that have their results: how many.
+    /// Calls of steps that have their results, with the number.
     results: Vec<(RunId, u32, usize)>,
-    /// Events that are there: how many.
+    /// Stored events, with the number.
     events: BTreeMap<RunId, usize>,
-    /// Of these, how many something else of their run came after.
+    /// Of these, how many were followed by another write of their run.
     synced: BTreeMap<RunId, usize>,
-    /// What was published: thread and messages.
+    /// Published runs: thread and messages.
     done: BTreeMap<RunId, (String, Vec<String>)>,
     /// Forks, and the run they start from.
     forks: Vec<(String, RunId)>,
-    /// Threads that a worker began to delete.
+    /// Threads whose deletion was begun.
     deleting: BTreeSet<String>,
-    /// Threads that are gone.
+    /// Deleted threads.
     deleted: BTreeSet<String>,
 }
 
 impl Ledger {
-    /// Note a line; an error is one of the test.
+    /// Records a line; an error is one of the test.
     pub(crate) fn note(&mut self, line: &str) -> Result<(), String> {
         let mut words = line.splitn(5, ' ');
         let kind = words.next().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The disk has the events of a run.
+    /// The events of a run are synced.
     fn sync(&mut self, run: RunId) {
         if let Some(count) = self.events.get(&run) {
             self.synced.insert(run, *count);
@@ -104,7 +104,7 @@ impl Ledger {
         self.done.len()
     }
 
-    /// Everything acknowledged is there, and nothing partial is visible.
+    /// Checks that everything acknowledged is stored, and that nothing partial is visible.
     pub(crate) fn check(&self, store: &Store, met: Met) -> Result<(), String> {
         self.check_journals(store)?;
         self.check_events(store, met)?;
@@ -202,7 +202,7 @@ impl Ledger {
     }
 }
 
-/// The last messages there are these.
+/// Checks the last messages of a branch.
 fn check_texts(store: &Store, at: &At, texts: &[String]) -> Result<(), String> {
     let opened = block_on(store.open(&TenantScope::local(), at, texts.len())).map_err(said)?;
     let found = shorts(&opened.entries);
@@ -212,7 +212,7 @@ fn check_texts(store: &Store, at: &At, texts: &[String]) -> Result<(), String> {
     Err(format!("{found:?}, expected {texts:?}"))
 }
 
-/// All threads that readers see.
+/// All visible threads.
 pub(crate) fn threads(store: &Store) -> Result<Vec<ThreadId>, String> {
     let filter = ThreadFilter::default();
     let threads = block_on(store.threads(&TenantScope::local(), &filter, None, 100_000));
@@ -220,7 +220,7 @@ pub(crate) fn threads(store: &Store) -> Result<Vec<ThreadId>, String> {
     Ok(found.into_iter().map(|thread| thread.id).collect())
 }
 
-/// Readers see whole runs, and of a `per_run` run none or all.
+/// Checks that readers see whole runs, and none or all of a `per_run` run.
 fn check_visible(store: &Store) -> Result<(), String> {
     let scope = TenantScope::local();
     for id in threads(store)? {
@@ -228,7 +228,7 @@ fn check_visible(store: &Store) -> Result<(), String> {
         for (run, texts) in whole_runs(&page.map_err(said)?.entries)? {
             let state = match block_on(store.run(&scope, run)) {
                 Ok(run) => run,
-                // Shared with a thread that was deleted: the name went with it.
+                // Shared with a deleted thread, whose name is gone.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(said(error)),
             };

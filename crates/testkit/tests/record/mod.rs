@@ -1,5 +1,5 @@
-//! What the record promises, on real engines. Each test names the guarantee it is about, and
-//! prints its counts; `THROUGHLINE_SCALE=20` gives the full figures.
+//! The guarantees of the record, on real engines. Each test names its guarantee, and prints its
+//! counts; `THROUGHLINE_SCALE=20` gives the full figures.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 

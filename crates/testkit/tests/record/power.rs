@@ -18,7 +18,7 @@ use crate::record::work::{Writer, append_of, events, go_on, open, open_later, tu
 
 const WRITERS: usize = 3;
 
-/// What was covered.
+/// The counts.
 #[derive(Default)]
 struct Counts {
     cuts: u64,
@@ -28,13 +28,13 @@ struct Counts {
 }
 
 impl Counts {
-    /// Write the image of a cut, open it as a store, and compare it with the ledger. The store that
-    /// is opened is closed again; the image is what the next cut starts from.
+    /// Writes the image of a cut, opens it as a store, and compares it with the ledger. The store
+    /// is closed again; the next cut starts from the image.
     fn check(&mut self, disk: &Disk, image: &Path, ledger: &Ledger) -> Result<(), String> {
         self.cuts += 1;
         self.acknowledged += ledger.len();
         self.tally += disk.write_image(image).map_err(|error| error.to_string())?;
-        // It is on such a disk too, which spares it the syncs of a real one.
+        // The image is on a simulated disk too, which spares it real syncs.
         let _disk = Disk::below(image);
         let store = open_later(&url(image)).map_err(said)?;
         ledger.check(&store, Met::PowerCut)?;
@@ -42,13 +42,13 @@ impl Counts {
         block_on(store.close()).map_err(said)
     }
 
-    /// Every thread that survived can be gone on with.
+    /// Checks that every remaining thread can be continued.
     fn go_on(&mut self, image: &Path, ledger: &Ledger, rng: &mut Rng) -> Result<(), String> {
         let _disk = Disk::below(image);
         let store = open_later(&url(image)).map_err(said)?;
         self.threads += go_on(&store, rng)?;
         sound(&store)?;
-        // What was there before the turns is still there.
+        // What was stored before the turns must still be there.
         ledger.check(&store, Met::PowerCut)?;
         block_on(store.close()).map_err(said)
     }
@@ -75,7 +75,7 @@ impl Counts {
 /// What writers do until the power is cut.
 type Job<'a> = &'a (dyn Fn(&mut Writer<'_>) -> Result<(), Error> + Sync);
 
-/// Let writers work until the power is cut, each for no more than so many jobs.
+/// Lets writers work until the power is cut, each for at most this many jobs.
 fn work_until_cut(
     disk: &Disk,
     store: &Store,
@@ -106,8 +106,9 @@ fn work_until_cut(
     })
 }
 
-/// R1: the power goes at any write or sync, some times in a row. What was acknowledged is there and
-/// unaltered, nothing partial is visible, nothing is damaged, and every thread goes on.
+/// R1: the power is cut at any write or sync, several times in a row. What was acknowledged is
+/// stored unchanged, nothing partial is visible, nothing is damaged, and every thread can be
+/// continued.
 #[test]
 fn r1_a_power_cut_loses_nothing_that_was_acknowledged() {
     let mut counts = Counts::default();
@@ -120,7 +121,7 @@ fn r1_a_power_cut_loses_nothing_that_was_acknowledged() {
             disk.cut_at(rng.range(1..=60 * size.max(10)) as u64, rng.next_u64());
             let job = |writer: &mut Writer<'_>| writer.work();
             work_until_cut(&disk, &store, &ledger, rng, (&job, 400))?;
-            // Closing writes too.
+            // Closing the store writes too.
             drop(store);
             disk.cut_now(rng.next_u64());
             let image = Scratch::new("image");
@@ -133,7 +134,7 @@ fn r1_a_power_cut_loses_nothing_that_was_acknowledged() {
     counts.print("r1 power cuts");
 }
 
-/// The beginning of a run on a thread of its own.
+/// The begin of a run on a new thread.
 fn fresh(store: &Store, turn: &Turn, run: RunId) -> Begin {
     let new = Anchor::New {
         thread: NewThread::new(store.ids().thread()),
@@ -142,7 +143,7 @@ fn fresh(store: &Store, turn: &Turn, run: RunId) -> Begin {
     turn.begin(run, new)
 }
 
-/// R1: a run whose begin was acknowledged is there after a power cut right after it, also if
+/// R1: a run whose begin was acknowledged is there after a power cut directly after it, also if
 /// operations that write nothing are committed at the same time.
 #[test]
 fn r1_a_power_cut_after_a_begin_takes_nothing() {
@@ -182,9 +183,9 @@ fn r1_a_power_cut_after_a_begin_takes_nothing() {
     });
 }
 
-/// R1: a sync fails and loses what it should have brought to the disk, also what was committed before
-/// without waiting for one. What is acknowledged later stands behind that in the log, and is there
-/// after a power cut all the same.
+/// R1: an fsync fails and loses its data, including data that was committed before without an
+/// fsync. What is acknowledged later is behind that in the WAL, and must survive a power cut
+/// nevertheless.
 #[test]
 fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
     let (mut acknowledged, mut failed) = (0, 0);
@@ -197,7 +198,7 @@ fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
         let new = NewThread::new(thread.clone());
         block_on(store.open_or_create(&scope, &new, 0)).map_err(said)?;
         let turn = turn_of(run, rng);
-        // Of the beginning itself, or of what comes after events that did not wait for a sync.
+        // The fsync of the begin itself, or that of a write behind unsynced events.
         let lost = Injection::once(DiskFault::SyncLost).within(FileKind::Log);
         let at_once = rng.bool();
         if at_once {
@@ -249,7 +250,7 @@ fn r1_what_follows_a_sync_that_lost_something_survives_a_power_cut() {
     );
 }
 
-/// R1: the same while the log is copied into the file, and while it is reset and cut off.
+/// R1: the same while the WAL is copied to the database file, and while it is reset and truncated.
 #[test]
 fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
     let mut counts = Counts::default();
@@ -258,7 +259,7 @@ fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
         let (directory, image) = (Scratch::new("checkpoint"), Scratch::new("image"));
         let disk = Disk::below(directory.path());
         let store = open(&url(directory.path())).map_err(said)?;
-        // Only a checkpoint writes to the file itself.
+        // Only a checkpoint writes to the database file itself.
         disk.cut_within(FileKind::Main, rng.range(1..=200) as u64, rng.next_u64());
         let mode = *rng.pick(&["PASSIVE", "FULL", "RESTART", "TRUNCATE"]);
         let path = directory.path().join("store.db");
@@ -266,7 +267,7 @@ fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
             writer.work()?;
             if writer.rng.chance(0.2) {
                 let connection = Connection::open(&path).ok();
-                // It is cut off sooner or later, and may meet another one.
+                // The checkpoint is cut sooner or later, and may conflict with another one.
                 connection.map(|it| it.execute_batch(&format!("PRAGMA wal_checkpoint({mode})")));
             }
             Ok(())
@@ -281,7 +282,7 @@ fn r1_a_power_cut_during_a_checkpoint_loses_nothing() {
     counts.print("r1 power cuts during checkpoints");
 }
 
-/// R1: the same while threads are deleted and swept up, which takes their bytes out of the log too.
+/// R1: the same while threads are deleted and purged, which removes their bytes from the WAL too.
 #[test]
 fn r1_a_power_cut_while_threads_are_deleted_brings_none_back() {
     let mut counts = Counts::default();
@@ -305,7 +306,8 @@ fn r1_a_power_cut_while_threads_are_deleted_brings_none_back() {
     counts.print("r1 power cuts during deletion");
 }
 
-/// R1: a store that was being made is one afterwards, or can be made, wherever the power went.
+/// R1: a store whose creation is interrupted is a store afterwards, or can be created, wherever the
+/// power was cut.
 #[test]
 fn r1_a_power_cut_at_any_call_of_making_a_store_leaves_a_store() {
     let directory = Scratch::new("making");
@@ -344,7 +346,7 @@ fn r1_a_power_cut_at_any_call_of_making_a_store_leaves_a_store() {
     counts.print("r1 power cuts while a store is made");
 }
 
-/// R1: a process whose disk loses its power, as the environment says.
+/// R1: a process whose power is cut as the environment says.
 #[test]
 fn r1_a_process_that_loses_its_power_loses_nothing_it_acknowledged() {
     let (mut cuts, mut acknowledged) = (0, 0);
@@ -363,10 +365,10 @@ fn r1_a_process_that_loses_its_power_loses_nothing_it_acknowledged() {
         kills::Writer::start_with(&url, rng.next_u64(), &variables).wait(ledger)?;
         cuts += 1;
         acknowledged += ledger.len() - before;
-        // The process is gone; here its files need no real syncs.
+        // The process has ended; here its files need no real syncs.
         let _disk = Disk::below(scratch.path());
         let store = open_later(&url).map_err(said)?;
-        // What earlier ones acknowledged must be there as well.
+        // What earlier processes acknowledged must be there as well.
         ledger.check(&store, Met::PowerCut)?;
         sound(&store)?;
         block_on(store.close()).map_err(said)

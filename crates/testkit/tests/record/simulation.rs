@@ -3,24 +3,25 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use throughline_store::{Heartbeat, Ids, ManualClock, Memory, Options, Store};
-use throughline_testkit::agent::{Driver, Ledger, Told, Word};
+use throughline_testkit::agent::{AgentEvent, Driver, EventSink, Ledger};
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, property};
 
 const LEASE: Duration = Duration::from_secs(10);
 const THREADS: usize = 2;
 
-/// A ledger that agents speak to directly, and whether others come between their operations.
+/// A ledger to which agents report directly, and whether other agents may act between their
+/// operations.
 #[derive(Clone)]
-struct Heard {
+struct LedgerSink {
     ledger: Arc<Mutex<Ledger>>,
     yields: bool,
 }
 
-impl Told for Heard {
-    fn word(&self, word: Word) {
+impl EventSink for LedgerSink {
+    fn event(&self, event: AgentEvent) {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        ledger.word(word);
+        ledger.event(event);
     }
 
     fn yields(&self) -> bool {
@@ -31,17 +32,17 @@ impl Told for Heard {
 type Work = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// A process with an agent that goes from thread to thread.
-fn agent(driver: Driver<Heard>, mut rng: Rng) -> Work {
+fn agent(driver: Driver<LedgerSink>, mut rng: Rng) -> Work {
     Box::pin(async move {
         for _ in 0..2 {
             let thread = format!("t{}", rng.below(THREADS));
-            // Whatever stops it, it goes on with the next.
+            // Whatever stops it, it continues with the next thread.
             let _ = driver.visit(&thread, &mut rng).await;
         }
     })
 }
 
-/// What happened in a schedule.
+/// The counts of a schedule.
 #[derive(Default)]
 struct Events {
     polls: u64,
@@ -49,7 +50,7 @@ struct Events {
     expired: u64,
 }
 
-/// Let three agents take turns as the seed says, with crashes and leases that end anywhere.
+/// Lets three agents alternate as the seed says, with crashes and expiring leases anywhere.
 fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
     let clock = Arc::new(ManualClock::at(1_790_000_000_000));
     let options = || Options {
@@ -64,7 +65,7 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
     let memory = Memory::new(options(), &ids);
     let process = || Store::on(Arc::new(memory.handle(options())), Arc::clone(&ids));
     let ledger = Arc::new(Mutex::new(Ledger::unordered()));
-    let heard = |yields| Heard {
+    let heard = |yields| LedgerSink {
         ledger: Arc::clone(&ledger),
         yields,
     };
@@ -74,7 +75,7 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
     for _ in 0..60 {
         let place = rng.below(agents.len());
         match rng.below(100) {
-            // Its process is gone, in the middle of whatever it did, and another one starts.
+            // Its process dies in the middle of any operation, and another one starts.
             0..5 => {
                 agents[place] = Some(start(rng));
                 events.crashes += 1;
@@ -99,7 +100,7 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
         }
     }
     drop(agents);
-    // All workers are gone. Another one settles what is left.
+    // All workers are gone. Another one settles the unfinished runs.
     clock.advance(LEASE * 2);
     let store = process();
     let last = Driver::new(store.clone(), None, heard(false));
@@ -118,8 +119,8 @@ fn schedule(rng: &mut Rng, events: &mut Events) -> Result<Ledger, String> {
     Ok(ledger)
 }
 
-/// R1, R2 and R3 in memory, one thread, a clock set by hand: crashes, pauses and takeovers
-/// anywhere between two operations. A seed gives the same schedule each time.
+/// R1, R2 and R3 in memory, on one OS thread and with a manual clock: crashes, pauses and takeovers
+/// between any two operations. A seed always gives the same schedule.
 #[test]
 fn r3_simulated_crashes_lose_nothing_and_repeat_nothing() {
     let mut events = Events::default();

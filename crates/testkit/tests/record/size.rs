@@ -1,6 +1,6 @@
 use throughline_testkit::Scratch;
 
-/// What a child process says of itself: the figure after `key`.
+/// A figure in the output of a child process, after `key`.
 fn figure(line: &str, key: &str) -> u64 {
     let value = line.split(' ').find_map(|word| word.strip_prefix(key));
     value
@@ -20,7 +20,7 @@ fn child(arguments: &[&str]) -> String {
     text
 }
 
-/// A thread of 100 MB passes through a process of a fraction of that.
+/// A thread of 100 MB passes through a process with a fraction of that memory.
 #[test]
 fn a_long_thread_is_written_and_read_in_bounded_memory() {
     let scratch = Scratch::new("long");

@@ -14,10 +14,10 @@ use throughline_testkit::{Rng, Scratch, property};
 use crate::record::common::{named, open, said, sound, url};
 use crate::record::work::{append_of, open_later, turn_of};
 
-/// So long nothing is waited for: a test that would hang says what it waited for instead.
+/// The longest wait: a test that would hang reports what it waited for instead.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// Wait for something that another thread does.
+/// Waits for a condition that another thread causes.
 fn wait(what: &str, mut is_there: impl FnMut() -> bool) -> Result<Duration, String> {
     let started = Instant::now();
     while !is_there() {
@@ -29,14 +29,14 @@ fn wait(what: &str, mut is_there: impl FnMut() -> bool) -> Result<Duration, Stri
     Ok(started.elapsed())
 }
 
-/// All that is said in a thread, in short.
+/// All messages of a thread, in short form.
 pub(crate) fn history(store: &Store, thread: &ThreadId) -> Result<Vec<String>, String> {
     let at = At::Thread(thread.clone());
     let page = block_on(store.read(&TenantScope::local(), &at, Span::Tail, 100_000));
     Ok(shorts(&page.map_err(said)?.entries))
 }
 
-/// Whether an error is the one that a fault should be reported as.
+/// Whether an error is the expected one for a fault.
 fn is_said(fault: DiskFault, error: &Error) -> bool {
     match fault {
         DiskFault::Full { .. } => matches!(error, Error::Full),
@@ -46,7 +46,7 @@ fn is_said(fault: DiskFault, error: &Error) -> bool {
     }
 }
 
-/// What several writers share while a disk fails and heals.
+/// The shared state of several writers while a disk fails and recovers.
 struct Storm<'a> {
     store: &'a Store,
     disk: &'a Disk,
@@ -58,7 +58,7 @@ struct Storm<'a> {
 }
 
 impl<'a> Storm<'a> {
-    /// Send something until it is acknowledged. `false` if that no longer matters.
+    /// Sends an operation until it is acknowledged; `None` if the test has ended.
     fn send<T>(&self, mut operation: impl FnMut() -> Result<T, Error>) -> Option<T> {
         loop {
             match operation() {
@@ -80,7 +80,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Write to a thread of one's own until it is enough; what was acknowledged there.
+    /// Writes to a thread of its own until the test ends; returns what was acknowledged.
     fn write(&self, thread: &ThreadId, mut rng: Rng) -> Vec<String> {
         let (store, scope) = (self.store, TenantScope::local());
         let new = NewThread::new(thread.clone());
@@ -137,7 +137,8 @@ impl<'a> Storm<'a> {
         })
     }
 
-    /// Let the disk fail and heal some times; how long it took until writes went on.
+    /// Makes the disk fail and recover several times; returns how long it took until writes
+    /// succeeded.
     fn pass(&self, rng: &mut Rng, threads: &[ThreadId]) -> Result<Duration, String> {
         let mut slowest = Duration::ZERO;
         for _ in 0..4 {
@@ -161,9 +162,9 @@ impl<'a> Storm<'a> {
     }
 }
 
-/// R14: a full disk, and errors of writes, syncs and reads, while several writers work. Each error
-/// is said as what it is, nothing is acknowledged that is not there and nothing is done twice though
-/// everything is sent again, readers go on, and writes heal by themselves.
+/// R14: a full disk, and errors of writes, syncs and reads, with several writers. Each error has
+/// the right kind, nothing is acknowledged that is not stored, nothing is done twice although
+/// everything is sent again, readers continue, and writes recover by themselves.
 #[test]
 fn r14_faults_of_the_disk_are_said_and_writes_heal_by_themselves() {
     let faults = [
@@ -176,7 +177,8 @@ fn r14_faults_of_the_disk_are_said_and_writes_heal_by_themselves() {
     let (mut acknowledged, mut failed, mut slowest) = (0, 0, Duration::ZERO);
     let mut storms = 0;
     property("r14 faults of the disk", 5, |rng, size| {
-        // Each in turn, so that none is left out; the size tells, so that a case can be replayed.
+        // Each fault in turn, so that none is left out; the size decides, so that a case can be
+        // replayed.
         let fault = faults[size * faults.len() / (MAX_SIZE + 1)];
         storms += 1;
         let (directory, image) = (Scratch::new("faults"), Scratch::new("image"));
@@ -214,10 +216,10 @@ fn r14_faults_of_the_disk_are_said_and_writes_heal_by_themselves() {
             }
             sound(store)
         };
-        // A write that was acknowledged and failed is missing here, one that failed and was made is
+        // An acknowledged write that was not done is missing here, one that failed and was done is
         // there twice.
         same(&store)?;
-        // What a sync lost must have been written again.
+        // What a failed sync lost must have been written again.
         disk.cut_now(rng.next_u64());
         disk.write_image(image.path())
             .map_err(|error| error.to_string())?;
@@ -262,8 +264,8 @@ fn r14_a_store_opens_on_a_full_disk_and_writes_once_there_is_room() {
     assert_eq!(history(&store, &thread).unwrap(), [text, more]);
 }
 
-/// R14: a checkpoint that fails harms no write, and the one that takes erased bytes out of the log
-/// is made as soon as it can be.
+/// R14: a failing checkpoint does not affect writes, and the checkpoint that removes erased bytes
+/// from the WAL is done as soon as possible.
 #[test]
 fn r14_a_checkpoint_that_fails_is_made_later() {
     for fault in [
@@ -296,7 +298,7 @@ fn r14_a_checkpoint_that_fails_is_made_later() {
     }
 }
 
-/// Another connection that holds the lock of a store.
+/// A connection that holds the lock of a store.
 pub(crate) struct Holder(Connection);
 
 impl Holder {
@@ -311,7 +313,7 @@ impl Holder {
     }
 }
 
-/// Hand something over, so that it waits for the writer from here on.
+/// Polls a future once, so that its operation waits for the writer thread from here on.
 pub(crate) fn hand_over<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     let mut future = Box::pin(future);
     let ready = future
@@ -321,15 +323,15 @@ pub(crate) fn hand_over<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     future
 }
 
-/// Wait until the writer of a store has taken what was handed over and waits for the lock.
+/// Waits until the writer thread of a store has taken the queued operations and waits for the lock.
 pub(crate) fn writer_waits(disk: &Disk, start: impl FnOnce()) {
     let before = disk.counts().locks;
     start();
     wait("the writer at the lock", || disk.counts().locks > before).unwrap();
 }
 
-/// R14: a lock that is let go in time costs time only; one that is not is reported, to every caller that
-/// waits, readers go on, and writes go on by themselves once it is free.
+/// R14: a lock that is released in time only costs time; one that is not is reported to every
+/// waiting caller, readers continue, and writes continue by themselves once it is released.
 #[test]
 fn r14_a_lock_of_another_is_waited_for_or_said() {
     let directory = Scratch::new("locks");

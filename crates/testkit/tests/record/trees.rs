@@ -25,7 +25,7 @@ fn r7_random_trees_equal_a_plain_reference() {
         let (nodes, compared) = (nodes.get(), compared.get());
         assert!(compared > 0);
         println!("table r7 {engine}: nodes={nodes} branches_compared={compared} damage=0");
-        // What was deleted can be swept away without harm to the rest.
+        // Deleted data can be purged without harm to the rest.
         while block_on(store.purge(1000)).unwrap().more {}
         let checked = block_on(store.check(&mut |_| {})).unwrap();
         assert_eq!(checked.damage, []);

@@ -1,4 +1,4 @@
-//! Writers in the process of the test, and what they are told.
+//! Writers in the test's process, and the answers that they get.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::record::ledger::{Ledger, threads};
 /// Threads that all writers share.
 const THREADS: usize = 4;
 
-/// A store that soon takes over what another one left behind.
+/// A store that soon takes over runs of another one.
 pub(crate) fn open(url: &str) -> Result<Store, Error> {
     let options = Options {
         clock: Arc::new(SystemClock),
@@ -27,9 +27,9 @@ pub(crate) fn open(url: &str) -> Result<Store, Error> {
     block_on(Store::open_with(url, options))
 }
 
-/// A store for which every lease is over.
+/// A store for which every lease has expired.
 pub(crate) fn open_later(url: &str) -> Result<Store, Error> {
-    // Later than any clock that stands still in these tests, too.
+    // Later than every manual clock of these tests, too.
     let clock = Arc::new(ManualClock::at(SystemClock.now().max(NOW)));
     clock.advance(Duration::from_secs(3600));
     let options = Options {
@@ -40,14 +40,14 @@ pub(crate) fn open_later(url: &str) -> Result<Store, Error> {
     block_on(Store::open_with(url, options))
 }
 
-/// A writer: its store, its choices, and the ledger it shares with others.
+/// A writer: its store, its random choices, and the shared ledger.
 pub(crate) struct Writer<'a> {
     pub(crate) store: &'a Store,
     pub(crate) rng: Rng,
     pub(crate) ledger: &'a Mutex<Ledger>,
 }
 
-/// Whether an error is one that a writer may meet when others write too.
+/// Whether a writer may get an error because of other writers.
 pub(crate) fn expected(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -55,7 +55,7 @@ pub(crate) fn expected(error: &Error) -> bool {
     )
 }
 
-/// Events of a run, each of its own kind of text.
+/// Events of a run, each with its own text.
 pub(crate) fn events(run: RunId, from: usize, to: usize) -> Vec<StoredEvent> {
     let event = |n: usize| StoredEvent {
         kind: 1,
@@ -64,7 +64,7 @@ pub(crate) fn events(run: RunId, from: usize, to: usize) -> Vec<StoredEvent> {
     (from..to).map(event).collect()
 }
 
-/// A turn that says which run it is of.
+/// A turn whose texts name its run.
 pub(crate) fn turn_of(run: RunId, rng: &mut Rng) -> Turn {
     let hex = run.to_hex();
     let rounds = rng.below(3);
@@ -85,7 +85,7 @@ pub(crate) fn turn_of(run: RunId, rng: &mut Rng) -> Turn {
     }
 }
 
-/// Items by hand that look like a whole run.
+/// Appended items that look like a whole run.
 pub(crate) fn append_of(run: RunId, thread: ThreadId, size: usize) -> (Append, String) {
     let text = format!("{} answer {}", run.to_hex(), "z".repeat(size));
     let append = Append {
@@ -105,7 +105,7 @@ impl Writer<'_> {
         ledger.note(line).expect("the ledger knows this line");
     }
 
-    /// Do one thing. Errors that others cause are no errors.
+    /// Does one action. Errors that other writers cause are expected.
     pub(crate) fn work(&mut self) -> Result<(), Error> {
         let done = match self.rng.below(10) {
             0 => block_on(self.add()),
@@ -190,7 +190,7 @@ impl Writer<'_> {
         self.append(&id).await.map(drop)
     }
 
-    /// Go on from a run in a thread of its own.
+    /// Continues a run in a thread of its own.
     async fn fork(&mut self, run: RunId) -> Result<(), Error> {
         let id = self.store.ids().thread();
         let fork = Fork {
@@ -202,7 +202,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A thread that is made to be deleted, with or without others that reach into it.
+    /// Makes a thread to be deleted, with or without forks.
     pub(crate) async fn doom(&mut self) -> Result<(), Error> {
         let scope = TenantScope::local();
         let id = self.store.ids().thread();
@@ -224,7 +224,7 @@ impl Writer<'_> {
     }
 }
 
-/// Close what another worker left behind.
+/// Closes an unfinished run of another worker.
 pub(crate) async fn settle(store: &Store, run: &Run) -> Result<(), Error> {
     if run.state != RunState::Interrupted {
         return Ok(());
@@ -250,7 +250,7 @@ pub(crate) async fn settle(store: &Store, run: &Run) -> Result<(), Error> {
         .map(drop)
 }
 
-/// One more turn on every thread; how many there are.
+/// Takes one more turn on every thread; returns the number of threads.
 pub(crate) fn go_on(store: &Store, rng: &mut Rng) -> Result<usize, String> {
     let scope = TenantScope::local();
     let ids = threads(store)?;

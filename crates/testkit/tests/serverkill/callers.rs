@@ -1,4 +1,4 @@
-//! Callers: each makes chains of turns, sends again what broke off, and notes what was answered.
+//! Clients: each makes chains of turns, retries interrupted requests, and records the answers.
 
 use serde_json::{Value, json};
 use throughline_testkit::Rng;
@@ -7,24 +7,24 @@ use throughline_testkit::serverkill::{Exchange, Guard, Request, Turn, said};
 use crate::serverkill::readers::{Read, Span, again, stream};
 use crate::serverkill::world::World;
 
-/// A request that breaks off so often is not answered any more.
+/// How often a request may be interrupted.
 const PATIENCE: u32 = 1_000;
 
-/// A run is given up when it was taken over so often.
+/// A run is given up when it was taken over this often.
 const GIVEN_UP: u64 = 4;
 
-/// A caller and its chain.
+/// A client and its chain.
 pub(crate) struct Caller<'w> {
     world: &'w World,
     rng: Rng,
     name: String,
     model: String,
     next: u32,
-    /// The turns that were acknowledged: code and response.
+    /// The acknowledged turns: code and response.
     turns: Vec<(String, String)>,
 }
 
-/// A turn on its way.
+/// A turn in progress.
 struct Sending {
     code: String,
     parent: Option<String>,
@@ -34,13 +34,13 @@ struct Sending {
     first: u64,
 }
 
-/// What came of one request.
+/// The result of one request.
 enum Came {
     /// The answer.
     Answer(Value),
-    /// It broke off; what is known of the response.
+    /// It was interrupted; the response and event number, if known.
     Cut(Option<String>, Option<u64>),
-    /// The same is being answered.
+    /// The same request is already in progress.
     Wait(String),
     /// Its run was killed so often that it was given up.
     GivenUp,
@@ -58,7 +58,7 @@ impl<'w> Caller<'w> {
         }
     }
 
-    /// Talk until it is over.
+    /// Makes turns until the test ends.
     pub(crate) fn talk(mut self) -> Result<Self, String> {
         while !self.world.is_over() {
             self.turn()?;
@@ -69,7 +69,7 @@ impl<'w> Caller<'w> {
         Ok(self)
     }
 
-    /// One turn, however often it breaks off.
+    /// Makes one turn, however often it is interrupted.
     pub(crate) fn turn(&mut self) -> Result<(), String> {
         let place = match self.turns.len() {
             0 => None,
@@ -84,7 +84,7 @@ impl<'w> Caller<'w> {
         self.send(&sending)
     }
 
-    /// One more turn on a chain, in words of its own.
+    /// Continues a chain with a new turn.
     pub(crate) fn go_on(&mut self, code: &str, response: &str) -> Result<(), String> {
         let parent = Some((code.to_owned(), response.to_owned()));
         let sending = self.sending(parent, Guard::Key, false);
@@ -154,7 +154,7 @@ impl<'w> Caller<'w> {
                 Came::GivenUp => return Err(format!("{} is given up too early", sending.code)),
                 Came::Wait(response) => {
                     self.world.state().counts.waited += 1;
-                    // A reader of the stream sees when it is over.
+                    // A reader of the stream sees its end.
                     self.read(&address, &response, None)?;
                 }
             }
@@ -246,7 +246,7 @@ impl<'w> Caller<'w> {
         }
     }
 
-    /// Read a stream again.
+    /// Reads a stream again.
     fn read(&self, address: &str, response: &str, after: Option<u64>) -> Result<Came, String> {
         let Ok(mut answer) = Exchange::open(address, &again(response, after)) else {
             self.world.unreachable(address);
@@ -265,7 +265,7 @@ impl<'w> Caller<'w> {
         Ok(came(stream(self.world, &mut answer, span)?))
     }
 
-    /// What was acknowledged is there, as it was.
+    /// Checks that an acknowledged response is unchanged.
     fn look_back(&mut self) -> Result<(), String> {
         if self.turns.is_empty() {
             return Ok(());
@@ -288,7 +288,7 @@ fn came(read: Read) -> Came {
     }
 }
 
-/// A response reads as it was acknowledged; whether it could be read at all.
+/// Checks that a response reads as it was acknowledged; returns whether it could be read at all.
 pub(crate) fn same(world: &World, address: &str, turn: &Turn) -> Result<bool, String> {
     let request = Request::get(format!("/v1/responses/{}", turn.id()));
     let Ok(mut answer) = Exchange::open(address, &request) else {

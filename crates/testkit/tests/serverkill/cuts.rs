@@ -7,7 +7,7 @@ use crate::serverkill::readers::{Read, Span, again, stream};
 use crate::serverkill::settle;
 use crate::serverkill::world::World;
 
-/// A server, its upstream, and where the next cut is.
+/// A server, its upstream, and the position of the next cut.
 struct Place {
     _scratch: Scratch,
     models: Process,
@@ -42,20 +42,20 @@ impl Place {
         })
     }
 
-    /// Everything that the upstream was asked so far.
+    /// All requests of the upstream so far.
     fn asked(&mut self) -> Result<&[String], String> {
         self.synced += 1;
         self.lines.extend(self.models.said(self.synced)?);
         Ok(&self.lines)
     }
 
-    /// A request is cut, sent again, and cut again some times; then it is answered.
+    /// A request is cut, retried, and cut again several times; then it is answered.
     fn cut(&mut self, case: u64, rng: &mut Rng) -> Result<u64, String> {
         let code = format!("x.{case}");
         let guard = *rng.pick(&[Guard::Key, Guard::Sdk]);
         let streamed = rng.chance(0.8);
-        // Without a key, a request that has not begun cannot be told from one that never came; only
-        // the upstream says when it has.
+        // Without a key, a request that has not begun cannot be told from one that never arrived;
+        // only the upstream knows when it has.
         let demo = rng.chance(0.2) && (streamed || guard == Guard::Key);
         let model = if demo { "demo" } else { "up/a-model" };
         let mut body = json!({"model": model, "input": said(&code)});
@@ -69,7 +69,7 @@ impl Place {
             let request = guarded(&request, guard, &code, attempt);
             match streamed {
                 true => whole = self.cut_stream(&request, &mut known)?,
-                // By then it has begun, and its answer is on the way.
+                // By then the run has begun, and its answer is on the way.
                 false => self.cut_whole(&request, &code, demo)?,
             }
             attempt += 1;
@@ -121,13 +121,13 @@ impl Place {
                 }
                 *known = response.or(known.take());
             }
-            // It had no event to be cut at: the next begins anew.
+            // It had no event at which it could be cut: the next request begins anew.
             Read::Whole(response) => {
                 self.index = 0;
                 return Ok(Some(response));
             }
         }
-        // The connection ends here, with what was not read.
+        // The connection ends here, with unread bytes.
         Ok(None)
     }
 
@@ -193,8 +193,8 @@ fn guarded(request: &Request, guard: Guard, code: &str, attempt: u64) -> Request
     }
 }
 
-/// R8 and R10: an answer is cut after each of its events, or before it came, and the request is sent
-/// again, with a key or as SDKs do. It is one run, one model call, and the same events.
+/// R8 and R10: an answer is cut after each of its events, or before the first, and the request is
+/// retried, with a key or as SDKs do. There is one run, one model call, and the same events.
 #[test]
 fn r8_a_request_that_is_cut_and_sent_again_is_done_once() {
     let mut place = None;
@@ -219,7 +219,7 @@ fn r8_a_request_that_is_cut_and_sent_again_is_done_once() {
     let runs = settle::runs(&place.store).expect("every request is one run");
     let (streams, most) = {
         let state = place.world.state();
-        (state.counts.streams, state.told.count().1)
+        (state.counts.streams, state.streams_read.count().1)
     };
     println!(
         "campaign r8 server cuts: requests={} retries={retries} runs={runs} model_calls={} streams={streams} events={most} doubled=0 disagreements=0",

@@ -1,4 +1,4 @@
-//! A thread whose time is over is gone from a running server, and its bytes from the files.
+//! An expired thread is removed by a running server, and its bytes from the files.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,24 +11,24 @@ use throughline_testkit::serverkill::{Exchange, Request};
 
 use crate::serverkill::process::Process;
 
-/// How long the thread is kept, in milliseconds.
+/// The retention of the thread, in milliseconds.
 const KEEP: u64 = 1_000;
 
-/// It must be gone this long after it is due.
+/// How long after its expiry it must be gone.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How often is looked.
+/// How often the test checks.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Stands in what is said, and in the key under which it is said.
+/// Part of the input, and of its idempotency key.
 const CANARY: &str = "canary-5d0c1f";
 
-/// How often a word stands in the files of a folder, and how many bytes they have.
+/// How often a word occurs in the files of a folder, and their total size.
 fn found(folder: &Path) -> (usize, usize) {
     let (mut count, mut bytes) = (0, 0);
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("an entry").path();
-        // A log may go while it is looked at.
+        // A WAL file may be removed meanwhile.
         let text = std::fs::read(&path).unwrap_or_default();
         let word = CANARY.as_bytes();
         count += text
@@ -57,7 +57,7 @@ fn r23_a_thread_whose_time_is_over_is_gone_from_a_running_server() {
     let serve = ["serve", &url, "0", "openai-chat", "http://127.0.0.1:9/v1"];
     let (_server, address) = Process::start(&serve, "").expect("a server");
 
-    // One that stays, one that goes; streamed, so that there are events too.
+    // One that stays and one that expires; streamed, so that there are events too.
     let stays = create(
         &address,
         "stays",
@@ -80,7 +80,7 @@ fn r23_a_thread_whose_time_is_over_is_gone_from_a_running_server() {
     let (before, _) = found(folder.path());
     assert!(before >= 3, "{before}: it is seen while it is there");
 
-    // Another process says how long it is kept; the time counts from its last turn.
+    // Another process sets the retention; it counts from the last turn.
     let store = block_on(Store::open(&url)).expect("the store");
     let patch = ThreadPatch {
         keep: Some(Some(KEEP)),
@@ -112,7 +112,7 @@ fn r23_a_thread_whose_time_is_over_is_gone_from_a_running_server() {
     };
     let hidden = hidden.unwrap_or_default();
     assert_eq!(status(&stays), 200, "what has no time stays");
-    // Its key is free, and nothing goes on from it.
+    // Its key is free, and it cannot be continued.
     let again = json!({"model": "demo", "input": "something else"});
     assert_eq!(create(&address, &key, &again).status, 200);
     let next = json!({"model": "demo", "input": "and?", "previous_response_id": goes});

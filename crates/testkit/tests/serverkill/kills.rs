@@ -9,7 +9,7 @@ use crate::serverkill::readers::reader;
 use crate::serverkill::settle;
 use crate::serverkill::world::{Counts, World};
 
-/// How often the server dies on one store, and who talks to it meanwhile.
+/// How often the server dies on one store, and how many clients use it.
 const LIVES: u64 = 25;
 const CALLERS: usize = 6;
 const READERS: usize = 2;
@@ -17,7 +17,7 @@ const READERS: usize = 2;
 /// How far each server's clock is ahead of the one before: more than a lease.
 const APART: u64 = 10_500;
 
-/// Where a server can be told to die; at the others it dies at any moment.
+/// The points at which a server is killed; otherwise it dies at any moment.
 const POINTS: [&str; 12] = [
     "begin.pre",
     "begin.post",
@@ -33,7 +33,7 @@ const POINTS: [&str; 12] = [
     "recover.claim",
 ];
 
-/// The upstreams that a server has, one for each case.
+/// The upstream of the server, one for each case.
 const WIRES: [&str; 4] = ["openai-chat", "anthropic", "gemini", "openai-responses"];
 
 #[derive(Default)]
@@ -48,10 +48,10 @@ struct Sum {
     events: usize,
 }
 
-/// R1, R8, R10 and R11: a server is killed under load and started again, over and over. What was
-/// acknowledged reads as it was, every stream has one event under each number for all readers
-/// before and after, requests that are sent again begin no second run, and every chain goes on
-/// with all of it.
+/// R1, R8, R10 and R11: a server is killed under load and restarted, repeatedly. Acknowledged
+/// responses read as before, every stream has one event per sequence number for all readers before
+/// and after, retried requests begin no second run, and every chain continues with its whole
+/// history.
 #[test]
 fn r1_a_killed_server_loses_nothing_and_doubles_nothing() {
     let mut sum = Sum::default();
@@ -95,7 +95,7 @@ fn r1_a_killed_server_loses_nothing_and_doubles_nothing() {
     );
 }
 
-/// One store, its servers one after the other, and all clients that talk to them.
+/// One store, its servers in sequence, and all of their clients.
 fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
     let scratch = Scratch::in_memory("serverkill");
     let store = scratch.sqlite("store.db");
@@ -131,7 +131,7 @@ fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
                 let (mut server, address) = match start(&faults.unwrap_or_default()) {
                     Ok(started) => started,
                     Err(error) => {
-                        // It takes over what was left as soon as it starts.
+                        // It takes over unfinished runs as soon as it starts.
                         let point = point.ok_or(error)?;
                         *sum.points.entry(point).or_default() += 1;
                         sum.killed += 1;
@@ -140,7 +140,7 @@ fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
                     }
                 };
                 world.starts(&address);
-                // Sometimes at once, mostly in the middle of things.
+                // Sometimes at once, mostly under load.
                 let most = *rng.pick(&[3, 60, 400]);
                 let more = rng.below(most) as u64 + if point.is_some() { 300 } else { 0 };
                 world.happens(more, || server.is_gone());
@@ -177,7 +177,7 @@ fn line(wire: &str, rng: &mut Rng, sum: &mut Sum) -> Result<(), String> {
         let state = world.state();
         sum.ledger += state.ledger.judge(&asked, &state.parents)?;
         sum.runs += settle::runs(&store)?;
-        let (responses, events) = state.told.count();
+        let (responses, events) = state.streams_read.count();
         sum.responses += responses;
         sum.events += events;
         sum.counts += state.counts;

@@ -1,5 +1,5 @@
-//! What peers make a server hold: answers that are not read, answers of upstreams that never end, and
-//! large bodies. Its memory stays within `limits.memory`, and other clients are served meanwhile.
+//! Memory that peers make a server use: unread answers, endless answers of upstreams, and large
+//! bodies. It stays within `limits.memory`, and other clients are served meanwhile.
 
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,13 +16,13 @@ use crate::serverkill::process::Process;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// What the server may take.
+/// The memory limit of the server.
 const LIMIT: usize = 256 * MEBIBYTE;
 
 /// A text of 2 MB.
 const LONG: usize = 2_000_000;
 
-/// Answers by the model's name: a long one, or one of three kinds that never end.
+/// Answers by the model's name: a long one, or one of three endless kinds.
 struct Upstream {
     url: String,
 }
@@ -31,10 +31,10 @@ impl Upstream {
     fn start() -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}/v1", listener.local_addr()?);
-        // It lasts as long as the test.
+        // The thread lasts as long as the test.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that has enough closes the connection.
+                // The client may close the connection.
                 std::thread::spawn(move || drop(answer(stream)));
             }
         });
@@ -123,7 +123,7 @@ fn ask(model: &str, streamed: bool) -> Request {
     Request::post("/v1/responses", body.to_string())
 }
 
-/// A body of so many bytes, whose texts are short enough to be taken.
+/// A body of this size, with texts that are short enough to be accepted.
 fn large(bytes: usize) -> Request {
     let text = "word ".repeat(MEBIBYTE / 5);
     let item = json!({"role": "user", "content": text});
@@ -134,7 +134,7 @@ fn large(bytes: usize) -> Request {
     )
 }
 
-/// Ask for plain answers until it is over; how many were given. All are answered.
+/// Requests plain answers until the test ends; returns their number. All must succeed.
 fn plain_client(address: String, over: Arc<AtomicBool>) -> JoinHandle<Result<u64, String>> {
     std::thread::spawn(move || {
         let mut answered = 0;
@@ -154,7 +154,7 @@ fn plain_client(address: String, over: Arc<AtomicBool>) -> JoinHandle<Result<u64
     })
 }
 
-/// Send all of these at once and read their answers; how many had this status.
+/// Sends all requests concurrently and reads the answers; returns how many had this status.
 fn all_at_once(address: &str, requests: Vec<Request>, wanted: u16) -> Result<usize, String> {
     let sent: Vec<JoinHandle<std::io::Result<u16>>> = requests
         .into_iter()
@@ -162,7 +162,7 @@ fn all_at_once(address: &str, requests: Vec<Request>, wanted: u16) -> Result<usi
             let address = address.to_owned();
             std::thread::spawn(move || {
                 let mut answer = Exchange::open(&address, &request)?;
-                // What the server cuts off is over too.
+                // The server may cut the answer off.
                 let _ = answer.whole();
                 Ok(answer.status)
             })
@@ -199,7 +199,7 @@ fn r15_over_http_memory_stays_within_its_limit_whatever_peers_do() {
     let over = Arc::new(AtomicBool::new(false));
     let plain = plain_client(address.clone(), Arc::clone(&over));
 
-    // Half of them streams, half of them whole answers, and none of them is read.
+    // Half of them streams, half of them whole answers, all of them unread.
     let unread: Vec<TcpStream> = (0..readers)
         .map(|number| Exchange::send(&address, &ask("long", number % 2 == 0)).unwrap())
         .collect();
@@ -222,13 +222,13 @@ fn r15_over_http_memory_stays_within_its_limit_whatever_peers_do() {
         let requests = (0..some).map(|_| large(10 * MEBIBYTE)).collect();
         taken += all_at_once(&address, requests, 200).unwrap();
     }
-    // A client that is refused may come again later, and is served when no other is there.
+    // A refused client may retry, and is served when there are no others.
     for _ in 0..60 {
         taken += all_at_once(&address, vec![large(10 * MEBIBYTE)], 200).unwrap();
         if taken > 0 {
             break;
         }
-        // What the answer says with `Retry-After`.
+        // The value of `Retry-After`.
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
     over.store(true, Ordering::Relaxed);

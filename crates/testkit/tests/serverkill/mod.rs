@@ -1,8 +1,8 @@
-//! Campaigns with a server that is killed while clients talk to it.
+//! Campaigns with a server that is killed while clients use it.
 //!
-//! The server and its upstream are processes of their own; callers, readers and the ledger are
-//! here. Each campaign is a test, of which every run of the tests does a twentieth;
-//! `cargo xtask campaign R1 R8 R10` runs them in full.
+//! The server and its upstream are processes; clients, readers and the ledger are in the test. Each
+//! campaign is a test, of which every test run does a twentieth; `cargo xtask campaign R1 R8 R10`
+//! runs them in full.
 
 mod approvals;
 mod callers;

@@ -1,10 +1,10 @@
-//! Processes, and what they say.
+//! Processes, and their output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A process that takes lines and says lines.
+/// A process with lines of input and output.
 pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -12,17 +12,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Start one; where it listens.
+    /// Starts a process; returns its address.
     pub(crate) fn start(arguments: &[&str], faults: &str) -> Result<(Self, String), String> {
         let mut command = crate::worker("server-worker");
         command
             .args(arguments)
             .env("THROUGHLINE_FAULTS", faults)
-            // As `throughline serve` has it.
+            // As in `throughline serve`.
             .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What a process was doing when it was told to die is not worth a word.
+            // Error output of a process that is killed is not interesting.
             .stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let out = child.stdout.take().ok_or("its output is piped")?;
@@ -50,7 +50,7 @@ impl Process {
         }
     }
 
-    /// Everything that it has said so far, and not told before.
+    /// All new lines of output.
     pub(crate) fn said(&mut self, word: u64) -> Result<Vec<String>, String> {
         let input = self.input.as_mut().ok_or("its input is closed")?;
         let order = format!("sync {word}\n");
@@ -69,7 +69,7 @@ impl Process {
         }
     }
 
-    /// Tell it to do something, and wait until it is done.
+    /// Sends a command, and waits until it is done.
     pub(crate) fn order(&mut self, line: &str) -> Result<(), String> {
         let input = self.input.as_mut().ok_or("its input is closed")?;
         let sent = input
@@ -82,7 +82,7 @@ impl Process {
         }
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// Its peak resident memory, in bytes.
     pub(crate) fn peak_memory(&self) -> Result<usize, String> {
         let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
@@ -92,14 +92,14 @@ impl Process {
         Ok(kilobytes * 1024)
     }
 
-    /// End it at once, and wait until it is gone.
+    /// Kills it, and waits for its end.
     pub(crate) fn kill(&mut self) {
-        // It may have ended at a point that was planned.
+        // It may have died at a planned point.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Whether it is gone.
+    /// Whether it has ended.
     pub(crate) fn is_gone(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -107,7 +107,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It is the one that was started here.
+        // This is the process that was started here.
         self.kill();
     }
 }

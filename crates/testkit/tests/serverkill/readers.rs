@@ -1,4 +1,4 @@
-//! Reading streams, from the beginning or after an event, whole or up to a cut.
+//! Reads streams, from the beginning or after an event, whole or up to a cut.
 
 use serde_json::Value;
 use throughline_testkit::Rng;
@@ -6,28 +6,28 @@ use throughline_testkit::serverkill::{Event, Exchange, Request};
 
 use crate::serverkill::world::World;
 
-/// How the reading of a stream ended.
+/// The end of reading a stream.
 #[derive(Debug)]
 pub(crate) enum Read {
-    /// With its last event, which shows this response.
+    /// The last event, with this response.
     Whole(Value),
-    /// It was cut; the response and the last event, as far as they are known.
+    /// A cut; the response and the last event number, if known.
     Cut(Option<String>, Option<u64>),
 }
 
-/// Where a reader begins, and where it has enough.
+/// Where a reader begins and stops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
-    /// The response, if it is known.
+    /// The response, if known.
     pub(crate) response: Option<String>,
-    /// The event before.
+    /// The number of the event before.
     pub(crate) after: Option<u64>,
-    /// How many events are enough.
+    /// After how many events it stops.
     pub(crate) enough: Option<u64>,
 }
 
-/// Read a stream whose head has come. Numbers follow each other without gaps and repeats, and each
-/// event is what every other reader hears.
+/// Reads a stream whose head has arrived. Numbers are consecutive, and each event is the one that
+/// every other reader received.
 pub(crate) fn stream(world: &World, answer: &mut Exchange, span: Span) -> Result<Read, String> {
     let mut id = span.response;
     let mut last = span.after;
@@ -85,10 +85,10 @@ pub(crate) fn stream(world: &World, answer: &mut Exchange, span: Span) -> Result
     }
     match end {
         Some(response) => Ok(Read::Whole(response)),
-        // All there is was heard before.
+        // All events were received before.
         None if id
             .as_ref()
-            .is_some_and(|id| world.state().told.last(id) == last) =>
+            .is_some_and(|id| world.state().streams_read.last(id) == last) =>
         {
             Ok(Read::Cut(id, last))
         }
@@ -104,7 +104,7 @@ pub(crate) fn again(response: &str, after: Option<u64>) -> Request {
     Request::get(format!("/v1/responses/{response}?stream=true{after}"))
 }
 
-/// Read streams of others until it is over.
+/// Reads streams of other clients until the test ends.
 pub(crate) fn reader(world: &World, mut rng: Rng) -> Result<(), String> {
     while !world.is_over() {
         let address = world.address()?;
@@ -118,7 +118,7 @@ pub(crate) fn reader(world: &World, mut rng: Rng) -> Result<(), String> {
             world.happens(1, || false);
             continue;
         };
-        let newest = world.state().told.newest(&response);
+        let newest = world.state().streams_read.newest(&response);
         let after = newest.filter(|_| rng.chance(0.7));
         let after = after.map(|newest| rng.below(newest as usize + 1) as u64);
         let enough = rng.chance(0.3).then(|| 1 + rng.below(20) as u64);

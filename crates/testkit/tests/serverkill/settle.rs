@@ -12,7 +12,7 @@ use crate::serverkill::callers::{Caller, same};
 use crate::serverkill::readers::{Read, Span, again, stream};
 use crate::serverkill::world::World;
 
-/// Read every response and every stream again.
+/// Reads every response and every stream again.
 pub(crate) fn read_again(world: &World, rng: &mut Rng) -> Result<(), String> {
     let address = world.address()?;
     let turns: Vec<Turn> = world.state().ledger.turns().cloned().collect();
@@ -30,7 +30,7 @@ pub(crate) fn read_again(world: &World, rng: &mut Rng) -> Result<(), String> {
     Ok(())
 }
 
-/// Read a stream to its end; the number of its last event.
+/// Reads a stream to its end; returns the number of its last event.
 fn whole(world: &World, address: &str, response: &str, after: Option<u64>) -> Result<u64, String> {
     let mut answer = Exchange::open(address, &again(response, after))
         .map_err(|error| format!("{response} cannot be read: {error}"))?;
@@ -40,10 +40,10 @@ fn whole(world: &World, address: &str, response: &str, after: Option<u64>) -> Re
         enough: None,
     };
     let read = stream(world, &mut answer, span)?;
-    let last = world.state().told.last(response);
+    let last = world.state().streams_read.last(response);
     match (read, last) {
         (Read::Whole(_), Some(last)) => Ok(last),
-        // There is nothing after the last.
+        // There is nothing after the last event.
         (Read::Cut(..), Some(last)) if after == Some(last) => Ok(last),
         (read, _) => Err(format!("{response} after {after:?} has no end: {read:?}")),
     }
@@ -72,7 +72,7 @@ pub(crate) fn go_on(world: &World, models: &[&str]) -> Result<usize, String> {
     Ok(ends.len())
 }
 
-/// The built-in model says how many messages it was given.
+/// Checks how many messages the built-in model was sent.
 fn counted(world: &World, end: &Turn) -> Result<(), String> {
     let messages: usize = {
         let state = world.state();
@@ -102,7 +102,7 @@ fn counted(world: &World, end: &Turn) -> Result<(), String> {
     }
 }
 
-/// What the upstream was asked; it refused nothing.
+/// The requests of the upstream, none of which it refused.
 pub(crate) fn asked(lines: &[String]) -> Result<Vec<ModelCall>, String> {
     let read = lines.iter().map(|line| match ModelCall::read(line) {
         Some(asked) => Ok(asked),
@@ -111,7 +111,8 @@ pub(crate) fn asked(lines: &[String]) -> Result<Vec<ModelCall>, String> {
     read.collect()
 }
 
-/// One run for each key, and for each body that was sent as SDKs send it; the store is sound.
+/// Checks that there is one run per key, and per body that was retried as SDKs do; and that the
+/// store is sound.
 pub(crate) fn runs(url: &str) -> Result<usize, String> {
     let said = |error: throughline_store::Error| error.to_string();
     let store = block_on(Store::open(url)).map_err(said)?;

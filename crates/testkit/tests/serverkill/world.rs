@@ -1,12 +1,12 @@
-//! What callers and readers share: where the server is, what was heard, and what went wrong.
+//! Shared state of clients and readers: the server's address, received events, and violations.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use throughline_testkit::serverkill::{Event, ServerLedger, Told, Turn};
+use throughline_testkit::serverkill::{Event, ServerLedger, StreamLog, Turn};
 
-/// What callers and readers share.
+/// Shared state of clients and readers.
 #[derive(Default)]
 pub(crate) struct World {
     state: Mutex<State>,
@@ -15,35 +15,35 @@ pub(crate) struct World {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Where the server listens; nowhere while it is dead.
+    /// The address of the server; `None` while it is dead.
     address: Option<String>,
-    /// Which server it is.
+    /// The number of the server.
     life: u64,
-    /// How much happened so far.
+    /// The number of events so far.
     seen: u64,
     is_over: bool,
     wrong: Option<String>,
-    pub(crate) told: Told,
+    pub(crate) streams_read: StreamLog,
     pub(crate) ledger: ServerLedger,
-    /// Responses that are streamed, for readers to choose from.
+    /// Streamed responses, from which readers choose.
     pub(crate) streams: Vec<String>,
-    /// What each turn goes on from, whether or not it was acknowledged.
+    /// The parent of each turn, acknowledged or not.
     pub(crate) parents: HashMap<String, Option<String>>,
     pub(crate) counts: Counts,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Requests that were sent again with a key or as an SDK does, and answered.
+    /// Requests that were retried with a key or as an SDK does, and answered.
     pub(crate) retries: u64,
     /// Streams that were read, whole or cut.
     pub(crate) streams: u64,
-    /// Of them: those that began after an event.
+    /// Of them, those that began after an event.
     pub(crate) resumed: u64,
-    /// Answers that broke off.
+    /// Interrupted answers.
     pub(crate) cut: u64,
-    /// Turns that were given up by callers that guard against nothing.
+    /// Turns that were given up by clients without any guard against repetition.
     pub(crate) left: u64,
     /// Responses that were read again.
     pub(crate) reads: u64,
@@ -64,7 +64,7 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// The server is dead.
+    /// The server has died.
     pub(crate) fn dies(&self) {
         let mut state = self.state();
         state.address = None;
@@ -73,17 +73,17 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// A server at an address cannot be reached: wait until another task notices that it is dead.
+    /// A server cannot be reached: waits until another task reports that it is dead.
     pub(crate) fn unreachable(&self, address: &str) {
         let state = self.state();
         if state.address.as_deref() == Some(address) && state.wrong.is_none() {
-            // Each task that wakes looks for itself.
+            // Each woken task checks by itself.
             let woken = self.changed.wait_timeout(state, Duration::from_millis(20));
             drop(woken);
         }
     }
 
-    /// Callers finish what they are at.
+    /// Tells clients to finish.
     pub(crate) fn ends(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
@@ -94,7 +94,7 @@ impl World {
         state.is_over || state.wrong.is_some()
     }
 
-    /// Something does not hold.
+    /// Records a violation.
     pub(crate) fn wrong(&self, what: String) {
         let mut state = self.state();
         state.wrong.get_or_insert(what);
@@ -102,7 +102,7 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// What does not hold.
+    /// The violations.
     pub(crate) fn verdict(&self) -> Result<(), String> {
         self.state().wrong.clone().map_or(Ok(()), Err)
     }
@@ -111,7 +111,7 @@ impl World {
         self.state().life
     }
 
-    /// Where the server is, once there is one.
+    /// Waits for the server's address.
     pub(crate) fn address(&self) -> Result<String, String> {
         let mut state = self.state();
         loop {
@@ -128,13 +128,14 @@ impl World {
         }
     }
 
-    /// Something happened.
+    /// Counts an event.
     pub(crate) fn saw(&self) {
         self.state().seen += 1;
         self.changed.notify_all();
     }
 
-    /// Wait until so much more has happened, or something is wrong, or `gone` says so.
+    /// Waits until this many more events have happened, a violation is recorded, or `gone` returns
+    /// true.
     pub(crate) fn happens(&self, more: u64, mut gone: impl FnMut() -> bool) {
         let mut state = self.state();
         let enough = state.seen + more;
@@ -148,17 +149,17 @@ impl World {
         }
     }
 
-    /// A reader heard an event.
+    /// Records an event that a reader received.
     pub(crate) fn hears(&self, response: &str, event: &Event) -> Result<(), String> {
         let mut state = self.state();
         state.seen += 1;
-        let heard = state.told.hear(response, event);
+        let heard = state.streams_read.record(response, event);
         drop(state);
         self.changed.notify_all();
         heard
     }
 
-    /// A turn is acknowledged.
+    /// Records an acknowledged turn.
     pub(crate) fn acknowledges(&self, turn: Turn) -> Result<(), String> {
         let mut state = self.state();
         state.seen += 1;

@@ -13,7 +13,7 @@ const APART: i64 = 2_000;
 
 pub(crate) fn open(url: &str) -> Result<Store, String> {
     let options = Options {
-        // It only reads, and owns nothing.
+        // This handle only reads.
         clock: std::sync::Arc::new(ManualClock::at(0)),
         heartbeat: Heartbeat::Manual,
         ..Options::default()
@@ -21,7 +21,7 @@ pub(crate) fn open(url: &str) -> Result<Store, String> {
     block_on(Store::open_with(url, options)).map_err(|error| error.to_string())
 }
 
-/// One after the other, processes work on a store and are killed at one fault point each.
+/// Processes work on a store in sequence, and are killed at one fault point each.
 struct Line {
     scratch: Scratch,
     url: String,
@@ -57,7 +57,7 @@ impl Line {
         Worker::start(&self.url, &settings, faults, &log)
     }
 
-    /// Look at what readers see while a process works.
+    /// Checks what readers see while a process works.
     fn watch(&mut self, worker: &mut Worker, store: &Store) -> Result<(), String> {
         while worker.hear(&mut self.ledger) {
             for _ in 0..4 {
@@ -69,7 +69,7 @@ impl Line {
         Ok(())
     }
 
-    /// Let a process that begins nothing settle what is left.
+    /// Lets a process settle unfinished runs without beginning any.
     fn settle(&mut self) -> Result<(), String> {
         self.started += 1;
         let settings = [
@@ -100,8 +100,8 @@ impl Line {
 }
 
 /// R1, R2, R3 and R8 on SQLite: a process is killed at each fault point, in both modes. What was
-/// acknowledged is there, readers see none or all of a run, no completed step is repeated, no tool
-/// runs twice, a request made again under its key finds its run, and the next process goes on.
+/// acknowledged is stored, readers see none or all of a run, no completed step is repeated, no tool
+/// runs twice, a request that is repeated with its key finds its run, and the next process resumes.
 #[test]
 fn r1_a_process_killed_at_any_point_loses_nothing_it_acknowledged() {
     let places: Vec<(&str, &str)> = ["per_run", "per_call"]
@@ -119,7 +119,7 @@ fn r1_a_process_killed_at_any_point_loses_nothing_it_acknowledged() {
         let (mode, point) = places[next % places.len()];
         let pass = 1 + rng.below(if next < places.len() { 3 } else { 12 });
         next += 1;
-        // A store of its own from time to time, for a migration and to keep it small.
+        // A new store from time to time, for a migration and to keep it small.
         if point == "migrate.each" || next % 25 == 0 {
             line.settle()?;
             let done = std::mem::replace(&mut line, Line::new());
@@ -129,7 +129,7 @@ fn r1_a_process_killed_at_any_point_loses_nothing_it_acknowledged() {
         let pass = if point == "migrate.each" { 1 } else { pass };
         let plan = format!("{point}=kill@{pass}");
         let mut worker = line.worker(mode, rng.next_u64(), 60, &plan);
-        // A lease is lost to a worker whose clock says that it is over.
+        // A worker loses its lease to one whose clock says that it has expired.
         let rival = (point == "lease.lost").then(|| line.worker(mode, rng.next_u64(), 60, ""));
         let store = if line.started > 1 {
             Some(open(&line.url)?)

@@ -3,7 +3,7 @@ use throughline_testkit::{Scratch, property};
 
 use crate::trials::worker::Worker;
 
-/// Every point at which something is committed, with every way of not saying the truth about it.
+/// Every commit point, with every way to report a wrong outcome.
 const PLAN: &str = "begin.pre=fail@%9,begin.post=lie@%9,step.pre=fail@%9,step.commit_sent=lie@%5,step.post=lie@%9,\
     tool.pre_intent=fail@%9,tool.post_intent=lie@%9,result.pre=fail@%9,result.commit_sent=lie@%5,result.post=lie@%9,\
     publish.pre=fail@%9,publish.mid=fail@%9,publish.commit_sent=lie@%5,publish.post=lie@%9,event.append=fail@%9,\
@@ -11,14 +11,14 @@ const PLAN: &str = "begin.pre=fail@%9,begin.post=lie@%9,step.pre=fail@%9,step.co
     answer.post=lie@%9,delete.mark=fail@%9,delete.purge=fail@%9,cancel.mark=fail@%9,cancel.close=fail@%9,\
     recover.decide=fail@%9,lease.renew=fail@%9";
 
-/// R14: commits that are done and reported as failed, or not done at all. What is sent again is
-/// answered as the first time, and nothing is there twice.
+/// R14: commits that are done and reported as failed, or not done at all. A repeated operation is
+/// answered as the first time, and nothing is stored twice.
 #[test]
 fn r14_what_is_sent_again_is_done_once() {
     let mut failed = 0;
     let mut done = 0;
     let mut published = 0;
-    // Some 25 each: 2,000 and more at `THROUGHLINE_SCALE=20`.
+    // About 25 each: 2,000 and more at `THROUGHLINE_SCALE=20`.
     property("r14 lies", 5, |rng, _| {
         let scratch = Scratch::in_memory("lies");
         let url = scratch.sqlite("store.db");

@@ -1,7 +1,7 @@
-//! Campaigns with processes that are killed, stopped and lied to at named points of the real code.
+//! Campaigns with processes that are killed, stopped or get wrong outcomes at fault points.
 //!
-//! Each is a test, so that every run of the tests does a twentieth of it; `cargo xtask campaign`
-//! runs them in full. A campaign that did too little to say anything fails as void.
+//! Each is a test, of which every test run does a twentieth; `cargo xtask campaign` runs them in
+//! full. A campaign that covered too little fails as void.
 
 mod kills;
 mod lies;
@@ -10,7 +10,7 @@ mod points;
 mod takeovers;
 mod worker;
 
-/// What can be planted, for `cargo xtask planted`.
+/// Prints the planted mistakes, for `cargo xtask planted`.
 #[test]
 fn the_mistakes_are_listed() {
     for mistake in throughline_store::trials::MISTAKES {

@@ -6,7 +6,7 @@ use throughline_testkit::agent::turns::{Histories, whole};
 use throughline_testkit::record::block_on;
 use throughline_testkit::{Rng, Scratch, property};
 
-/// Three processes, eight writers of each on every thread; what they said and what is there.
+/// Three processes with eight writers on every thread; returns their reports and the final order.
 fn race(rng: &mut Rng, clocks: [(i64, i64); 3], visits: u32) -> Result<Histories, String> {
     let scratch = Scratch::in_memory("order");
     let url = scratch.sqlite("store.db");
@@ -89,7 +89,7 @@ impl Sums {
         self.threads += histories.threads.len();
     }
 
-    /// Say what was done; too little of it is no campaign.
+    /// Prints the counts; fails if they are too small.
     #[expect(clippy::print_stdout, reason = "the test command shows this line")]
     fn finish(&self, name: &str, floor: f64) {
         let Self {
@@ -108,7 +108,7 @@ impl Sums {
     }
 }
 
-/// R5: three processes with eight writers on each thread. One order for all of them.
+/// R5: three processes with eight writers on each thread agree on one order.
 #[test]
 fn r5_writers_of_three_processes_agree_on_one_order() {
     let mut sums = Sums::default();
@@ -120,7 +120,7 @@ fn r5_writers_of_three_processes_agree_on_one_order() {
     sums.finish("r5", 0.95);
 }
 
-/// R19: the same with clocks an hour apart that jump meanwhile. A jump may cost a takeover.
+/// R19: the same with clocks that jump and are an hour apart. A jump may cost a takeover.
 #[test]
 fn r19_clocks_an_hour_apart_change_no_order() {
     const HOUR: i64 = 3_600_000;

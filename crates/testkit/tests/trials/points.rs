@@ -4,7 +4,7 @@ use throughline_testkit::agent::Ledger;
 
 use crate::trials::worker::{Worker, reached};
 
-/// Every fault point is reached by agents at work, without any fault.
+/// Agents reach every fault point without any fault.
 #[test]
 fn every_fault_point_is_reached() {
     let scratch = Scratch::in_memory("points");
@@ -12,8 +12,8 @@ fn every_fault_point_is_reached() {
     let log = scratch.path().join("points.log");
     let mut ledger = Ledger::default();
     let mut runs = 0;
-    // A living process loses no lease: each starts after the one before, on a clock that has
-    // moved on past its lease, and the first is still there to be fenced.
+    // A living process loses no lease: each process starts after the one before, on a clock that is
+    // past its lease, and the first is still there to be fenced.
     let settings = |n: i64, clock: i64, visits: u32| {
         [
             format!("seed={n}"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use throughline_testkit::agent::Ledger;
 use throughline_testkit::{Rng, Scratch, property};
 
-/// A process whose words go to a ledger that others use too.
+/// A process that reports to a shared ledger.
 struct Rival {
     child: Child,
     hears: Option<std::thread::JoinHandle<()>>,
@@ -51,7 +51,7 @@ impl Rival {
 
     fn end(mut self, kill: bool) {
         if kill {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = self.child.kill();
         }
         self.child.wait().expect("a process ends");
@@ -61,8 +61,8 @@ impl Rival {
     }
 }
 
-/// R3: processes are killed, or stopped until their leases are over and then go on, while others
-/// take their runs over. A tool that was not declared safe is called at most once for each call;
+/// R3: processes are killed, or stopped until their leases have expired and then continued, while
+/// others take their runs over. A tool that is not declared safe is called at most once per call;
 /// the others get the same key each time.
 #[test]
 fn r3_no_call_is_dispatched_twice_through_takeovers() {
@@ -84,7 +84,7 @@ fn r3_no_call_is_dispatched_twice_through_takeovers() {
             faults += 1;
             if rng.bool() {
                 rival.signal("-STOP");
-                // Others see its lease end, and take over what it holds.
+                // Other processes see its lease expire, and take its runs over.
                 std::thread::sleep(Duration::from_millis(200));
                 rival.signal("-CONT");
                 rivals.push_back(rival);
@@ -96,7 +96,7 @@ fn r3_no_call_is_dispatched_twice_through_takeovers() {
         for rival in rivals {
             rival.end(true);
         }
-        // What is left is settled by a worker that meets no fault.
+        // An undisturbed worker settles the unfinished runs.
         std::thread::sleep(Duration::from_millis(150));
         start(30).end(false);
         let store = super::kills::open(&url)?;

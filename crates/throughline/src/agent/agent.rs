@@ -9,8 +9,8 @@ use crate::run::setup::AgentSetup;
 use crate::run::{Input, Run, order};
 use crate::thread::{Thread, Threads};
 
-/// Something with instructions, tools and a client that can run on threads, many at once. Cloning
-/// it is cheap and gives the same agent.
+/// An agent: instructions, tools and a client that run on threads, on many threads concurrently.
+/// Clones are cheap and share everything.
 ///
 /// ```
 /// use throughline::{Agent, Demo};
@@ -31,7 +31,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Start to put an agent together.
+    /// Starts building an agent.
     pub fn builder(client: impl ChatClient + 'static) -> AgentBuilder {
         AgentBuilder::new(Arc::new(client))
     }
@@ -42,18 +42,18 @@ impl Agent {
         }
     }
 
-    /// Its name.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Run on a new thread of its own, in the agent's store if it has one. Await it for the
-    /// outcome, or take [`Run::stream`].
+    /// Runs on a new thread, in the agent's store if it has one. Await it for the outcome, or call
+    /// [`Run::stream`].
     pub fn run(&self, input: impl Into<Input>) -> Run {
         Run::begin(&self.inner, &self.new_thread(), input.into())
     }
 
-    /// A new thread in the agent's store; without a store, one in memory.
+    /// Makes a new thread in the agent's store, or in memory if the agent has none.
     pub fn new_thread(&self) -> Thread {
         let id = self.inner.ids.thread();
         match &self.inner.threads {
@@ -67,8 +67,8 @@ impl Agent {
         self.inner.threads.as_ref()
     }
 
-    /// Open a thread of the agent's store by its id or an alias, to go on at its head; or by a node
-    /// or a run (a response id), to go on there. One round trip.
+    /// Opens a thread of the agent's store in one round trip: by its id or an alias to continue at
+    /// its head, or by a node or a run (a response id) to continue there.
     pub async fn open(&self, at: impl Into<At>) -> Result<Thread, throughline_store::Error> {
         let at = at.into();
         match &self.inner.threads {
@@ -80,15 +80,15 @@ impl Agent {
         }
     }
 
-    /// Run on a thread.
+    /// Runs on a thread.
     pub fn run_on(&self, thread: &Thread, input: impl Into<Input>) -> Run {
         Run::begin(&self.inner, thread, input.into())
     }
 
-    /// Run where a node is marked open ([`OnPark::Publish`](crate::thread::OnPark::Publish)): what is said
-    /// about the calls that wait there, with [`Run::approve`], [`Run::reject`] and [`Run::answer`] or
-    /// as results in the input, and then the input. A call that somebody agrees to runs here, once,
-    /// whatever other branches say. What nothing is said about goes by
+    /// Runs at a node that is marked open ([`OnPark::Publish`](crate::thread::OnPark::Publish)):
+    /// first the answers to the calls that wait there, from [`Run::approve`], [`Run::reject`] and
+    /// [`Run::answer`] or from results in the input, and then the input. An approved call runs
+    /// here, once, whatever other branches decide. Calls without an answer are treated by
     /// [`OnOpenCalls`](crate::thread::OnOpenCalls).
     ///
     /// ```
@@ -109,7 +109,7 @@ impl Agent {
     /// let thread = Thread::new();
     /// let asked = agent.run_on(&thread, r#"Call tide with {"place":"Sines"}"#).await?;
     /// assert_eq!(asked.stop, StopReason::Parked);
-    /// // The run is over, and its answer is history. What it waits for begins the next one.
+    /// // The run has ended, and its answer is history. The calls that wait begin the next run.
     /// let call = &asked.pending[0];
     /// let told = agent.reply_on(&thread, Vec::new()).answer(call, "at four").await?;
     /// assert_eq!(told.stop, StopReason::Done);
@@ -120,8 +120,9 @@ impl Agent {
         Run::reply(&self.inner, thread, input.into())
     }
 
-    /// Go on with a run by its id, wherever it stands: what died is finished, under the same id. One
-    /// that somebody works on is refused as busy; one that killed its worker too often is sealed.
+    /// Resumes a run by its id, in any state: an interrupted run is finished under the same id. A
+    /// run that a worker has is refused as busy, and one that killed its workers too often is
+    /// marked as failed.
     pub async fn resume_run(
         &self,
         threads: &Threads,
@@ -132,28 +133,29 @@ impl Agent {
         Ok(Run::take_over(&self.inner, &thread, run))
     }
 
-    /// Go on with a run that is parked, died or failed: nothing that has finished is done again.
+    /// Resumes a run that is parked, interrupted or failed. Finished model calls and tools are not
+    /// repeated.
     pub fn resume(&self, thread: &Thread) -> Run<order::Resume> {
         Run::resume(&self.inner, thread)
     }
 
-    /// Cancel the run on a thread, wherever it is at work, or parked: what waits is closed, its
-    /// approvals are withdrawn, and what had finished is published. A run that ended before the order
-    /// came stays as it is, and its outcome is the answer; see
+    /// Cancels the run on a thread, in whichever process it runs, or parked: open calls are closed,
+    /// waiting approvals are withdrawn, and what had finished is published. A run that ended before
+    /// the cancellation arrived does not change, and its outcome is returned; see
     /// [`Outcome::had_finished`](crate::Outcome::had_finished).
     pub fn cancel(&self, thread: &Thread) -> Run<order::Cancel> {
         Run::cancel(&self.inner, thread)
     }
 
-    /// Wait until every run has left its thread in order, those included whose callers went away.
+    /// Waits until every run has released its thread, including runs whose futures were dropped.
     pub async fn settled(&self) {
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
         self.inner.tasks.reopen();
     }
 
-    /// Wait until no summary is being written; see [`AgentBuilder::narrator`]. Runs never wait for
-    /// one.
+    /// Waits until no summary is being written; see [`AgentBuilder::narrator`]. Runs never wait for
+    /// summaries.
     pub async fn narrated(&self) {
         self.inner.narratives.close();
         self.inner.narratives.wait().await;

@@ -17,7 +17,7 @@ use crate::telemetry::{Metrics, Recording, Telemetry};
 use crate::thread::{HistoryPolicy, MessageStore, Persistence, Threads};
 use crate::tool::{Dependencies, Tool, ToolSet};
 
-/// Puts an [`Agent`] together.
+/// Builds an [`Agent`].
 #[must_use = "call build() to get the agent"]
 pub struct AgentBuilder {
     client: Arc<dyn ChatClient>,
@@ -80,25 +80,25 @@ impl AgentBuilder {
         }
     }
 
-    /// Where its new threads are kept. Threads that were opened elsewhere bring their own store.
+    /// Sets where new threads are stored. Threads that were opened elsewhere keep their own store.
     pub fn threads(mut self, threads: &Threads) -> Self {
         self.threads = Some(threads.clone());
         self
     }
 
-    /// Where its new threads are kept, as those of tenant `local`.
+    /// Stores new threads in a store, as tenant `local`.
     pub fn store(self, store: &Store) -> Self {
         self.threads(&Threads::of(store))
     }
 
-    /// What is to become of history where one can choose.
+    /// Sets the history policy: persistence mode, and what happens to unfinished runs.
     pub fn history(mut self, policy: HistoryPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Whether older tool calls give way to digests of them in what the model is shown, and when. It
-    /// is on by itself; the record keeps everything either way.
+    /// Sets whether and when older tool calls are replaced by digests in what the model is shown.
+    /// On by default; the record keeps everything in any case.
     ///
     /// ```
     /// use throughline::compact::Policy;
@@ -115,8 +115,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Who writes the summaries that [`Policy::narrative`](crate::compact::Policy::narrative) asks for;
-    /// without this the agent's own model does, which has most of what it reads in its cache.
+    /// Sets the client that writes the summaries of
+    /// [`Policy::narrative`](crate::compact::Policy::narrative). The default is the agent's own
+    /// client, whose prompt cache has most of what it reads.
     ///
     /// ```
     /// use throughline::compact::Policy;
@@ -134,8 +135,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Give the model the tools `expand` and `recall`, with which it gets at what it is shown only as
-    /// a digest: by the number of a digest line, or by words.
+    /// Offers the model the tools `expand` and `recall`, which return the full messages behind
+    /// digests: by the number of a digest line, or by words.
     pub fn recall_tools(mut self) -> Self {
         if !self.recalls {
             self.recalls = true;
@@ -144,25 +145,25 @@ impl AgentBuilder {
         self
     }
 
-    /// When the history moves: at the end of a run, or after each model call.
+    /// Sets when the history moves: at the end of a run, or after each model call.
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.policy.persistence = persistence;
         self
     }
 
-    /// Something that adds to what the model is told, and learns from the result.
+    /// Adds a context provider.
     pub fn provider(mut self, provider: impl ContextProvider + 'static) -> Self {
         self.providers.push(Arc::new(provider));
         self
     }
 
-    /// Decides what of a conversation the model is shown.
+    /// Adds a filter that decides which messages of a conversation the model is shown.
     pub fn filter(mut self, filter: impl MessageFilter + 'static) -> Self {
         self.filters.push(Arc::new(filter));
         self
     }
 
-    /// A message store of the application, for threads whose owner is
+    /// Adds a message store of the application, for threads whose owner is
     /// [`Owner::External`](crate::thread::Owner::External) with this name.
     pub fn message_store(
         mut self,
@@ -173,121 +174,121 @@ impl AgentBuilder {
         self
     }
 
-    /// Keep the ids that services give for this agent apart from those of others on the same
-    /// thread, under a name.
+    /// Stores the ids that services issue for this agent under a name, separately from those of
+    /// other agents on the same thread.
     pub fn sub_agent(mut self, name: impl Into<String>) -> Self {
         self.sub_agent = name.into();
         self
     }
 
-    /// Use the client as it is: put no layer around it. To publish each call, its own layers must
-    /// have one that does; see [`PersistEachCall`](crate::client::PersistEachCall).
+    /// Uses the client without adding a layer. To publish each call, its own layers must include
+    /// one that does; see [`PersistEachCall`](crate::client::PersistEachCall).
     pub fn client_as_is(mut self) -> Self {
         self.as_is = true;
         self
     }
 
-    /// Ask for whole answers, not for streams. What a model had said when a run is cut off is then
+    /// Requests whole answers instead of streams. When a run is cut off, the partial answer is then
     /// lost.
     pub fn whole_answers(mut self) -> Self {
         self.answers = Answers::Whole;
         self
     }
 
-    /// How long an approval can be answered.
+    /// Sets how long an approval can be answered.
     pub fn approvals_expire_after(mut self, time: Duration) -> Self {
         self.approval_time = Some(time);
         self
     }
 
-    /// Its name, for telemetry and as author.
+    /// Sets the name, for telemetry and as the author of messages.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// What it is told above everyone.
+    /// Sets the instructions, which the model gets as its system prompt.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = Some(text.into());
         self
     }
 
-    /// A tool it may call.
+    /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Tools it may call.
+    /// Adds tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Something its tools depend on, found by its type in
+    /// Adds a value that tools depend on, found by its type with
     /// [`CallContext::dependency`](crate::tool::CallContext::dependency).
     pub fn dependency<T: Any + Send + Sync>(mut self, dependency: T) -> Self {
         self.dependencies.insert(dependency);
         self
     }
 
-    /// How its model is to answer.
+    /// Sets the settings of model calls.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// The model to ask, if not the client's own.
+    /// Sets the model, if it is not the client's own.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// How far its runs may go.
+    /// Sets the limits of runs.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Run the calls of a round one after the other.
+    /// Runs the calls of a round one after the other.
     pub fn serial_calls(mut self) -> Self {
         self.calling = Calling::Serial;
         self
     }
 
-    /// Show the model the whole text of a tool's error, not only that there was one.
+    /// Shows the model the text of a tool's error, and not only that the tool failed.
     pub fn show_tool_errors(mut self) -> Self {
         self.details = Details::Shown;
         self
     }
 
-    /// Where dates come from.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Where ids come from.
+    /// Sets where ids come from.
     pub fn ids(mut self, ids: Ids) -> Self {
         self.ids = Some(ids);
         self
     }
 
-    /// Where its runs, model calls and tools are counted and measured.
+    /// Sets the metrics that count and measure runs, model calls and tools.
     pub fn metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Let spans hold what is said: instructions, messages, arguments, results and error texts.
-    /// Without this they have names, numbers and kinds only.
+    /// Records content in spans: instructions, messages, arguments, results and error texts. By
+    /// default spans have names, numbers and kinds only.
     pub fn record_content(mut self) -> Self {
         self.recording = Recording::Content;
         self
     }
 
-    /// The agent. Refused if two tools or two context providers share a name, or a limit allows
-    /// nothing.
+    /// Builds the agent. Fails if two tools or two context providers share a name, or if a limit is
+    /// zero.
     pub fn build(self) -> Result<Agent, BuildError> {
         self.limits.check()?;
         check_providers(&self.providers)?;

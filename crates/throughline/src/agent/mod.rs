@@ -1,5 +1,4 @@
-//! Agents and their runs: instructions, tools and a client under one name, and what running them
-//! takes and returns.
+//! Agents: instructions, tools and a client under one name, and the types with which they are run.
 
 #[expect(
     clippy::module_inception,

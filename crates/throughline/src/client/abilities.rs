@@ -1,44 +1,44 @@
 use throughline_model::Wire;
 
-/// Whether a client's service keeps the conversation itself.
+/// Whether a client's service stores conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum StoresHistory {
-    /// It never does.
+    /// It cannot store them.
     #[default]
     Never,
-    /// It can be asked to, and be told not to.
+    /// Each request says whether to store.
     Optional,
-    /// It always does.
+    /// It always stores them.
     Always,
 }
 
-/// What a client can do. Declared by the client, and open to be overridden by the application,
-/// for many servers speak a vendor's format without having all its abilities.
+/// What a client can do. Declared by the client, and overridable by the application, because many
+/// servers speak a vendor's format without having all of its features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// The name of the service, for ids, errors and telemetry.
     pub upstream: String,
-    /// The model that answers, if it is known.
+    /// The model that answers, if known.
     pub model: Option<String>,
-    /// The format it speaks, if it is a vendor's.
+    /// The vendor format that the client speaks, if any.
     pub wire: Option<Wire>,
-    /// Whether the service keeps the conversation.
+    /// Whether the service stores conversations.
     pub stores_history: StoresHistory,
-    /// Whether earlier calls and results can be shown as such, not only as text.
+    /// Whether earlier calls and results can be sent as native items, and not only as text.
     pub native_tool_history: bool,
-    /// Whether reasoning goes back to the model in later calls.
+    /// Whether reasoning can be sent back to the model in later calls.
     pub reasoning_round_trip: bool,
-    /// Whether one answer may hold several calls.
+    /// Whether one answer may contain several calls.
     pub parallel_calls: bool,
-    /// Whether it sets the mark of a call that was answered whole, so that the call is published at
-    /// once ([`PersistEachCall`](crate::client::PersistEachCall), or a layer of the application's own).
+    /// Whether it sets the mark of a call with a complete answer, so that the call is published at
+    /// once ([`PersistEachCall`](crate::client::PersistEachCall), or a layer of the application).
     pub persists_each_call: bool,
-    /// The size of its window in tokens, if it is known.
+    /// The size of the context window in tokens, if known.
     pub window: Option<u64>,
 }
 
 impl Abilities {
-    /// A service that stores nothing and can do the rest.
+    /// The abilities of a service that stores nothing and has all other features.
     pub fn of(upstream: impl Into<String>) -> Self {
         Self {
             upstream: upstream.into(),

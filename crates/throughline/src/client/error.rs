@@ -4,53 +4,53 @@ use std::time::Duration;
 
 use throughline_model::VendorError;
 
-/// What went wrong with a model call, and so what a caller can do about it.
+/// The kind of a failed model call: what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No connection could be made. Again later.
+    /// No connection could be made. Retry later.
     Connect,
-    /// Nothing came for too long. Again later.
+    /// The service did not answer in time. Retry later.
     Timeout(TimeoutPhase),
-    /// The connection ended in the middle of an answer. Again.
+    /// The connection ended in the middle of an answer. Retry.
     Cut,
-    /// The service is rate limited. Again after [`ClientError::retry_after`].
+    /// The service is rate limited. Retry after [`ClientError::retry_after`].
     RateLimited,
-    /// The service is overloaded or failing (5xx). Again later.
+    /// The service is overloaded or failing (5xx). Retry later.
     Unavailable,
     /// The quota or the credit is used up, and waiting does not help.
     Quota,
-    /// The key is missing, wrong or not allowed. Fix the key.
+    /// The API key is missing, wrong or not allowed. Fix the key.
     Auth,
-    /// No such model or endpoint. Fix the name.
+    /// The model or endpoint does not exist. Fix the name.
     NotFound,
     /// The service does not accept the request. Fix the request.
     Invalid,
-    /// The conversation does not fit the model's window. Compact it.
+    /// The conversation does not fit into the context window. Compact it.
     TooLong,
-    /// A filter of the service stopped the request.
+    /// A content filter of the service refused the request.
     Filtered,
-    /// The answer is not what the format says. A bug on one side.
+    /// The answer does not follow the format. A bug on one side.
     Malformed,
-    /// The answer passes a bound that was set here.
+    /// The answer is larger than a configured bound.
     TooLarge,
-    /// There is no memory here for the answer. Again later.
+    /// There is no memory for the answer in this process. Retry later.
     OutOfMemory,
-    /// The service failed so often that it is not asked for now. Again after
+    /// The circuit breaker is open, because the service failed too often. Retry after
     /// [`ClientError::retry_after`].
     Open,
-    /// The client is not set up for this.
+    /// The client is not configured for this request.
     Setup,
 }
 
-/// What was waited for.
+/// The phase of a call that timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeoutPhase {
-    /// A connection.
+    /// Waiting for a connection.
     Connect,
-    /// The first byte of the answer.
+    /// Waiting for the first byte of the answer.
     FirstByte,
-    /// The next byte of the answer.
+    /// Waiting for the next byte of the answer.
     Idle,
 }
 
@@ -79,7 +79,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the very same request may succeed later.
+    /// Whether the same request may succeed later.
     pub fn is_transient(self) -> bool {
         match self {
             Self::Connect
@@ -102,7 +102,7 @@ impl ErrorKind {
     }
 }
 
-/// A model call that failed. It never holds a key or a token.
+/// A failed model call. Never contains a key or a token.
 pub struct ClientError(Box<Details>);
 
 struct Details {
@@ -133,80 +133,79 @@ impl ClientError {
         }))
     }
 
-    /// With what caused it.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// With the HTTP status.
+    /// Sets the HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// With the vendor's own error.
+    /// Sets the vendor's error.
     #[must_use]
     pub fn with_vendor(mut self, vendor: VendorError) -> Self {
         self.0.vendor = Some(vendor);
         self
     }
 
-    /// With the id under which the vendor can find the request.
+    /// Sets the vendor's id of the request.
     #[must_use]
     pub fn with_request_id(mut self, id: Option<String>) -> Self {
         self.0.request_id = id;
         self
     }
 
-    /// With how long the service asks to wait.
+    /// Sets the wait that the service asks for.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Option<Duration>) -> Self {
         self.0.retry_after = wait;
         self
     }
 
-    /// With the service's word on whether to try again.
+    /// Sets whether the service allows a retry.
     #[must_use]
     pub fn with_should_retry(mut self, word: Option<bool>) -> Self {
         self.0.should_retry = word;
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The service.
+    /// The name of the service.
     pub fn upstream(&self) -> &str {
         &self.0.upstream
     }
 
-    /// The HTTP status, if there was an answer.
+    /// The HTTP status, if there was a response.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The vendor's own error, its body included.
+    /// The vendor's error, with its body.
     pub fn vendor(&self) -> Option<&VendorError> {
         self.0.vendor.as_ref()
     }
 
-    /// The id under which the vendor can find the request.
+    /// The vendor's id of the request.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long to wait before trying again, if the service said so.
+    /// How long to wait before a retry, if the service says so.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Whether the very same request may be sent again: the service's word if it gave one, else by
-    /// the kind.
+    /// Whether the same request may be sent again: as the service says, or else by the kind.
     pub fn may_retry(&self) -> bool {
         self.0
             .should_retry

@@ -6,9 +6,9 @@ use throughline_wire::Loss;
 
 use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
 
-/// What every client can do on top of [`ChatClient`].
+/// Convenience methods for every client.
 pub trait ClientExt: ChatClient {
-    /// This client with a layer around it. The last one added is the outermost.
+    /// Wraps this client in a layer. The last layer added is the outermost.
     ///
     /// ```
     /// use throughline::client::{Breaker, ClientExt, Retry};

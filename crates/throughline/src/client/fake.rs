@@ -1,4 +1,4 @@
-//! Clients and transports that do what a test says.
+//! Clients and transports that follow a script.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,12 +10,12 @@ use throughline_model::{Content, Event, Message, Response, Role, Settings, Stop,
 use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner};
 use crate::prompt::View;
 
-/// Runs `ask` with a request that says "hi".
+/// Calls `ask` with a request that says "hi".
 pub(super) async fn with_request<T>(ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {
     with_view(&View::new(vec![Message::user("hi")]), ask).await
 }
 
-/// The same with other messages.
+/// Calls `ask` with a request of the given messages.
 pub(super) async fn with_view<T>(view: &View, ask: impl AsyncFnOnce(&ChatRequest<'_>) -> T) -> T {
     let request = ChatRequest {
         model: None,
@@ -31,7 +31,7 @@ pub(super) async fn with_view<T>(view: &View, ask: impl AsyncFnOnce(&ChatRequest
     ask(&request).await
 }
 
-/// An answer.
+/// A response with one message.
 pub(super) fn hello() -> Response {
     Response {
         id: None,
@@ -47,14 +47,14 @@ pub(super) fn hello() -> Response {
 
 type Script = dyn Fn(u32) -> Result<Response, ClientError> + Send + Sync;
 
-/// A client that answers by a function of how often it was asked, counted from 1.
+/// A client that answers by a function of the number of the call, counted from 1.
 pub(super) struct FakeClient {
     abilities: Abilities,
     script: Box<Script>,
     asked: AtomicU32,
-    /// The id of the last conversation at the service that it was to continue.
+    /// The id of the service-owned conversation that the last call continued.
     pub(super) continued: Mutex<Option<String>>,
-    /// What a stream says before it fails, if it is to fail as a stream.
+    /// The events of a stream before it fails, if it is to fail in the middle.
     pub(super) before_failing: Mutex<Option<Vec<Event>>>,
 }
 
@@ -71,7 +71,7 @@ impl FakeClient {
         }
     }
 
-    /// How often it was asked.
+    /// The number of calls.
     pub(super) fn asked(&self) -> u32 {
         self.asked.load(Ordering::SeqCst)
     }

@@ -3,8 +3,8 @@ use throughline_model::Event;
 
 use super::{ClientError, EventStream};
 
-/// Waits for the first content of a stream. Events before it are no part of the answer and are held
-/// back until then, so that an attempt that fails leaves no trace.
+/// Waits for the first content of a stream. Earlier events are held back until then, so that an
+/// attempt that fails before has returned nothing.
 pub(super) async fn wait_for_content(mut events: EventStream) -> Result<EventStream, ClientError> {
     let mut first = Vec::new();
     while let Some(event) = events.next().await {
@@ -18,7 +18,7 @@ pub(super) async fn wait_for_content(mut events: EventStream) -> Result<EventStr
             | Event::Finished { .. } => true,
         };
         first.push(Ok(event));
-        // Vendor's own events do not pile up here.
+        // Bounds the number of held events of a vendor.
         if is_answer || first.len() >= MOST_HELD {
             break;
         }

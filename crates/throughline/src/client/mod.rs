@@ -1,4 +1,4 @@
-//! Speaking to models: one trait, clients for every vendor, layers around them.
+//! Model clients: one trait, clients for every vendor, and layers around them.
 
 mod abilities;
 mod demo;
@@ -59,13 +59,13 @@ pub use throughline_wire::render::{
 };
 pub use throughline_wire::{Loss, LossKind};
 
-/// The events of one model answer as they come. It ends after [`Event::Finished`]; an error is its
-/// last item, and what came before it is not a whole answer.
+/// The events of one model answer. The stream ends after [`Event::Finished`]; an error is its last
+/// item, and the events before an error are not a complete answer.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + Send>>;
 
-/// Something that answers a conversation: a vendor's model, a local one, a script.
+/// A client that calls a model: a vendor's, a local one, or a script.
 ///
-/// A client of one's own declares its abilities and writes [`ChatClient::respond`]:
+/// A custom client declares its abilities and implements [`ChatClient::respond`]:
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -88,41 +88,42 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, ClientError>> + S
 /// }
 /// ```
 ///
-/// Both methods make one model call. A call that ended without saying so (a cut connection, an
-/// answer of which the end mark is missing) is an error, never a short answer. Nothing is stored
-/// here, and a caller may make the same call again. Dropping the future or the stream ends the call.
+/// Both methods make one model call. A call that ended without saying so (a broken connection, an
+/// answer without its end mark) is an error, never a short answer. A client stores nothing, and the
+/// caller may repeat a call. Dropping the future or the stream ends the call.
 ///
-/// A request says who keeps the conversation ([`ChatRequest::history_owner`]). A client whose service keeps
-/// none refuses [`HistoryOwner::Service`] before anything is sent, with [`ErrorKind::Setup`]; one whose
-/// service kept it says so in [`Response::service`], asked for or not.
+/// A request says which side stores the conversation ([`ChatRequest::history_owner`]). A client
+/// whose service stores none refuses [`HistoryOwner::Service`] before anything is sent, with
+/// [`ErrorKind::Setup`]; a client whose service stored the conversation sets [`Response::service`],
+/// whether that was requested or not.
 ///
-/// [`ChatClient::stream`] and [`ChatClient::respond`] are two readings of one answer: folding the
-/// events gives the response.
+/// [`ChatClient::stream`] and [`ChatClient::respond`] must give the same answer: folding the events
+/// of the stream gives the response.
 #[async_trait]
 pub trait ChatClient: Send + Sync {
-    /// What it can do.
+    /// What the client can do.
     fn abilities(&self) -> &Abilities;
 
-    /// What of a request the service cannot be told: settings that it does not have, tools that it
-    /// cannot run, contents that it does not take. Nothing is sent. Layers pass the question on.
+    /// What the service cannot be sent of a request: settings that it does not have, tools that it
+    /// cannot run, contents that it does not accept. Nothing is sent. Layers forward the call.
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         let _ = request;
         Vec::new()
     }
 
-    /// Ask, and wait for the whole answer.
+    /// Calls the model, and waits for the whole answer.
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError>;
 
-    /// Ask, and get the answer as it comes. Without an implementation of its own, a client gives the
-    /// events of the whole answer once it has come.
+    /// Calls the model, and returns the answer as it arrives. The default returns the events of the
+    /// whole answer once it has arrived.
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
         let events = self.respond(request).await?.events();
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 }
 
-/// Something to put around a client: retries, telemetry, whatever sees requests and answers.
+/// A wrapper around a client that sees its requests and answers: retries, telemetry.
 pub trait Layer {
-    /// The client with this around it.
+    /// Wraps a client.
     fn around(self, inner: std::sync::Arc<dyn ChatClient>) -> std::sync::Arc<dyn ChatClient>;
 }

@@ -1,4 +1,4 @@
-//! The one place where attempts, retries, fallbacks and breaker transitions can be seen.
+//! Observation of attempts, retries, fallbacks and breaker transitions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,65 +6,65 @@ use std::time::Duration;
 
 use super::{BreakerState, ErrorKind};
 
-/// Something that happened to a call on its way. There is no content in it.
+/// An event of a call. Contains no content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientEvent<'a> {
-    /// A call goes to the service: the first time, or again.
+    /// A call is sent to the service, for the first time or again.
     Attempt {
-        /// The service.
+        /// The name of the service.
         upstream: &'a str,
-        /// Counted from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// An attempt failed and another one follows.
+    /// An attempt failed and is retried.
     Retry {
-        /// The service.
+        /// The name of the service.
         upstream: &'a str,
-        /// The attempt that failed.
+        /// The number of the failed attempt.
         attempt: u32,
-        /// How long until the next.
+        /// The wait before the next attempt.
         wait: Duration,
-        /// What went wrong.
+        /// The kind of the error.
         kind: ErrorKind,
     },
-    /// An attempt failed and none follows.
+    /// An attempt failed and is not retried.
     GaveUp {
-        /// The service.
+        /// The name of the service.
         upstream: &'a str,
-        /// The attempt that failed.
+        /// The number of the failed attempt.
         attempt: u32,
-        /// What went wrong.
+        /// The kind of the error.
         kind: ErrorKind,
-        /// Why no other attempt follows.
+        /// Why it is not retried.
         why: GiveUpReason,
     },
-    /// A service refused earlier tool calls and results as its own items, and took them as text.
+    /// A service refused earlier tool calls and results as native items, and accepted them as text.
     FellBack {
-        /// The service.
+        /// The name of the service.
         upstream: &'a str,
-        /// The model; empty if the request named none.
+        /// The model; empty if the request names none.
         model: &'a str,
     },
-    /// A breaker changed.
+    /// A circuit breaker changed its state.
     Breaker {
-        /// The service.
+        /// The name of the service.
         upstream: &'a str,
-        /// What it is now.
+        /// The new state.
         state: BreakerState,
     },
 }
 
-/// Why a call that failed was not tried again.
+/// Why a failed call is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GiveUpReason {
-    /// Trying again would not help.
+    /// The error is permanent.
     Final,
     /// All attempts were used.
     Attempts,
-    /// The budget for retries is used up.
+    /// The retry budget is used up.
     Budget,
-    /// The service asks to wait for longer than is allowed.
+    /// The service asks for a longer wait than is allowed.
     Wait,
 }
 
@@ -80,13 +80,13 @@ impl GiveUpReason {
     }
 }
 
-/// Someone who is told what happens to calls: for counters and gauges. Must not block.
+/// Receives events of calls, for counters and gauges. Must not block.
 pub trait Observer: Send + Sync {
-    /// Something happened.
+    /// An event happened.
     fn observe(&self, event: &ClientEvent<'_>);
 }
 
-/// An observer, or none; what happens is a tracing event at debug either way.
+/// An optional observer. Events are also logged at debug level.
 #[derive(Clone, Default)]
 pub(crate) struct ObserverHandle(Option<Arc<dyn Observer>>);
 

@@ -7,46 +7,46 @@ use throughline_wire::Loss;
 
 use crate::prompt::View;
 
-/// One model call: what the model is given and how it is to answer.
+/// One model call: what the model is sent and how it should answer.
 #[derive(Clone, Copy, Debug)]
 pub struct ChatRequest<'a> {
-    /// The model to ask, if not the client's own.
+    /// The model, if it is not the client's own.
     pub model: Option<&'a str>,
-    /// What the application says above everyone.
+    /// The instructions of the application, sent as the system prompt.
     pub instructions: Option<&'a str>,
-    /// The conversation so far, new input included.
+    /// The conversation so far, including new input.
     pub view: &'a View,
-    /// Tools on offer.
+    /// The offered tools.
     pub tools: &'a [ToolDef],
-    /// Whether and which of them to call.
+    /// Whether and which tools to call.
     pub choice: &'a ToolChoice,
     /// How to answer.
     pub settings: &'a Settings,
-    /// Who keeps the conversation of this call.
+    /// Which side stores the conversation of this call.
     pub history_owner: HistoryOwner<'a>,
-    /// What a layer sets that wants this call published as soon as it is answered.
+    /// Set by layers that want this call published as soon as it is answered.
     pub persist: Option<&'a PersistMark>,
-    /// Where the client notes what it could not tell the service.
+    /// Receives what the client could not send to the service.
     pub losses: Option<&'a LossSink>,
 }
 
 impl<'a> ChatRequest<'a> {
-    /// The conversation so far as plain messages, oldest first, new input included. The
-    /// instructions are not among them. If a service keeps the conversation
-    /// ([`ChatRequest::history_owner`]), these are the messages that it does not have yet.
+    /// The conversation so far as plain messages, oldest first, including new input and without the
+    /// instructions. If a service stores the conversation ([`ChatRequest::history_owner`]), these
+    /// are the messages that it does not have yet.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator {
         self.view.messages().iter().map(|message| &**message)
     }
 
-    /// Say what the service could not be told, and why. A call that is made again says it again:
-    /// the last word counts.
+    /// Records what the service could not be sent, and why. If a call is retried, the losses of the
+    /// last attempt count.
     pub fn note_losses(&self, losses: impl FnOnce() -> Vec<Loss>) {
         if let Some(sink) = self.losses {
             sink.set(losses());
         }
     }
 
-    /// Says that the call was answered whole and is to be published at once. Does nothing if the
+    /// Marks the call as completely answered, so that it is published at once. Does nothing if the
     /// request has no mark.
     pub fn persist_call(&self) {
         if let Some(mark) = self.persist {
@@ -54,13 +54,13 @@ impl<'a> ChatRequest<'a> {
         }
     }
 
-    /// Units of what is sent beside the conversation: instructions and tools.
+    /// The units of instructions and tools, which are sent beside the conversation.
     pub(crate) fn overhead(&self) -> u64 {
         overhead(self.instructions, self.tools)
     }
 }
 
-/// Units of instructions and tools.
+/// The units of instructions and tools.
 pub(crate) fn overhead(instructions: Option<&str>, tools: &[ToolDef]) -> u64 {
     let text = |text: &str| u64::from(tokens::text_units(text));
     let tools = tools.iter().map(|tool| {
@@ -71,24 +71,24 @@ pub(crate) fn overhead(instructions: Option<&str>, tools: &[ToolDef]) -> u64 {
     instructions.map_or(0, text) + tools.sum::<u64>()
 }
 
-/// Who keeps the conversation that a call belongs to.
+/// Which side stores the conversation of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum HistoryOwner<'a> {
-    /// The caller does: the view is the whole conversation, and a service that can be told not to
-    /// store is told so.
+    /// The caller: the view is the whole conversation, and a service with such a setting is told
+    /// not to store it.
     #[default]
     Caller,
-    /// The service does: the view holds only the messages that it does not have yet.
+    /// The service: the view has only the messages that the service does not have yet.
     Service {
-        /// The id under which the service has the conversation; none if it has nothing yet.
+        /// The service's id of the conversation; `None` if the service has nothing yet.
         id: Option<&'a str>,
     },
 }
 
 /// A mark on one model call, set when the call is to be published at once.
 ///
-/// All copies share one mark: a stream outlives the request it came from, so a layer
-/// keeps a copy for the moment in which the answer is whole.
+/// Clones share the mark: a stream outlives its request, so a layer keeps a clone until the answer
+/// is complete.
 ///
 /// ```
 /// let mark = throughline::client::PersistMark::default();
@@ -101,29 +101,29 @@ pub enum HistoryOwner<'a> {
 pub struct PersistMark(Arc<AtomicBool>);
 
 impl PersistMark {
-    /// Set the mark.
+    /// Sets the mark.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether it is set.
+    /// Whether the mark is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What a service could not be told in one model call: settings that it does not have, contents that
-/// it does not take.
+/// Collects what a service could not be sent in one model call: settings that it does not have,
+/// contents that it does not accept.
 #[derive(Clone, Debug, Default)]
 pub struct LossSink(Arc<Mutex<Vec<Loss>>>);
 
 impl LossSink {
-    /// Note all losses of the call, in place of those that were noted before.
+    /// Records all losses of the call, replacing earlier ones.
     pub fn set(&self, losses: Vec<Loss>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = losses;
     }
 
-    /// What was noted, taken out.
+    /// Takes the recorded losses.
     pub fn take(&self) -> Vec<Loss> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

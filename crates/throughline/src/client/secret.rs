@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A key or a token. It prints as nothing: no log, error or debug output ever holds it.
+/// A key or a token. It is never printed: no log, error or debug output contains it.
 ///
 /// ```
 /// use throughline::client::Secret;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Keep a secret.
+    /// Wraps a secret.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(Arc::from(text.as_ref()))
     }
@@ -24,15 +24,15 @@ impl Secret {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A text without the secret, should it stand in there.
+    /// Replaces the secret in a text; `None` if the text does not contain it.
     #[cfg(feature = "http")]
     pub(crate) fn scrub(&self, text: &str) -> Option<String> {
-        // A very short one would stand in innocent words, and protects nothing.
+        // A very short secret occurs in ordinary words, and protects nothing.
         let is_long = self.0.len() >= 4;
         (is_long && text.contains(&*self.0)).then(|| text.replace(&*self.0, MASK))
     }

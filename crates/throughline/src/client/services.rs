@@ -7,48 +7,48 @@ use super::StoresHistory;
 pub struct ServiceStorage {
     /// The service.
     pub service: &'static str,
-    /// The id that it hands out, if it hands out one.
+    /// The id that it issues, if any.
     pub id: &'static str,
-    /// Whether the id stays the same over the thread.
+    /// Whether all responses of a thread share that id.
     pub stable: Stability,
-    /// Who stores the messages.
+    /// Where the messages are stored.
     pub stored_by: &'static str,
-    /// What a client for it declares.
+    /// What a client for this service declares.
     pub declares: StoresHistory,
-    /// What becomes of the vendor's copy when a thread is deleted here, and how it is deleted.
+    /// What happens to the vendor's copy when a thread is deleted in our store, and how to delete it.
     pub deleting: &'static str,
 }
 
-/// Whether the id of a conversation stays the same.
+/// Whether all responses of a conversation share its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// It does.
+    /// The same for all responses.
     Stable,
-    /// Every answer has another.
+    /// A new id with each response.
     PerAnswer,
-    /// The service has both sorts.
+    /// The service has ids of both kinds.
     Either,
-    /// There is none.
+    /// The service issues no id.
     NoId,
     /// It depends on the service behind the client.
     Unknown,
 }
 
 impl Stability {
-    /// In words.
+    /// The text that `docs/services.md` shows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stable => "yes",
-            Self::PerAnswer => "no, one for each answer",
+            Self::PerAnswer => "no, a new one per response",
             Self::Either => "conversation yes, response no",
             Self::NoId => "-",
-            Self::Unknown => "as the service has it",
+            Self::Unknown => "depends on the service",
         }
     }
 }
 
 impl StoresHistory {
-    /// In one word.
+    /// The text that `docs/services.md` shows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -58,9 +58,9 @@ impl StoresHistory {
     }
 }
 
-const NOTHING_THERE: &str = "nothing is kept there";
+const NO_COPY: &str = "none";
 
-/// Every kind of service that a thread can be bound to. `docs/services.md` is made from it.
+/// Every kind of service that can own a thread. `docs/services.md` has the same table.
 ///
 /// ```
 /// use throughline::client::{SERVICE_STORAGE, StoresHistory};
@@ -75,7 +75,7 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Stable,
         stored_by: "the service",
         declares: StoresHistory::Always,
-        deleting: "stays there; `DELETE /threads/{id}`",
+        deleting: "remains; `DELETE /threads/{id}`",
     },
     ServiceStorage {
         service: "Foundry agents (new)",
@@ -83,7 +83,7 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Either,
         stored_by: "the service, unless told not to",
         declares: StoresHistory::Optional,
-        deleting: "stays there; `DELETE /conversations/{id}` or each `DELETE /responses/{id}`",
+        deleting: "remains; `DELETE /conversations/{id}` or each `DELETE /responses/{id}`",
     },
     ServiceStorage {
         service: "OpenAI Assistants (gone since 2026-08-26)",
@@ -91,7 +91,7 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Stable,
         stored_by: "the service",
         declares: StoresHistory::Always,
-        deleting: "cannot be reached any more; exported threads can be imported",
+        deleting: "unreachable; exported threads can be imported",
     },
     ServiceStorage {
         service: "OpenAI Responses, `store: true`",
@@ -99,24 +99,24 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Either,
         stored_by: "the service",
         declares: StoresHistory::Optional,
-        deleting: "stays there, a response for 30 days; each `DELETE /responses/{id}`, or \
+        deleting: "remains, a response for 30 days; each `DELETE /responses/{id}`, or \
                    `DELETE /conversations/{id}`",
     },
     ServiceStorage {
         service: "OpenAI Responses, `store: false`",
         id: "none that can be continued",
         stable: Stability::NoId,
-        stored_by: "we do",
+        stored_by: "our store",
         declares: StoresHistory::Optional,
-        deleting: NOTHING_THERE,
+        deleting: NO_COPY,
     },
     ServiceStorage {
         service: "Chat Completions, Anthropic Messages, Gemini `generateContent`, local models",
         id: "none",
         stable: Stability::NoId,
-        stored_by: "we do",
+        stored_by: "our store",
         declares: StoresHistory::Never,
-        deleting: NOTHING_THERE,
+        deleting: NO_COPY,
     },
     ServiceStorage {
         service: "Gemini Interactions, `store: true`",
@@ -124,15 +124,15 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::PerAnswer,
         stored_by: "the service",
         declares: StoresHistory::Optional,
-        deleting: "stays there until its time is over; each `DELETE /v1beta/interactions/{id}`",
+        deleting: "remains until it expires; each `DELETE /v1beta/interactions/{id}`",
     },
     ServiceStorage {
         service: "Gemini Interactions, `store: false`",
         id: "none that can be continued",
         stable: Stability::NoId,
-        stored_by: "we do",
+        stored_by: "our store",
         declares: StoresHistory::Optional,
-        deleting: NOTHING_THERE,
+        deleting: NO_COPY,
     },
     ServiceStorage {
         service: "OpenAI Agents sessions",
@@ -140,7 +140,7 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Stable,
         stored_by: "the service",
         declares: StoresHistory::Always,
-        deleting: "stays there; by the vendor's own means",
+        deleting: "remains; the vendor's own tools delete it",
     },
     ServiceStorage {
         service: "A2A",
@@ -148,7 +148,7 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Stable,
         stored_by: "the remote agent",
         declares: StoresHistory::Always,
-        deleting: "stays there; the protocol has no way to delete it",
+        deleting: "remains; the protocol has no way to delete it",
     },
     ServiceStorage {
         service: "Copilot Studio",
@@ -156,15 +156,15 @@ pub const SERVICE_STORAGE: &[ServiceStorage] = &[
         stable: Stability::Stable,
         stored_by: "the service",
         declares: StoresHistory::Always,
-        deleting: "stays there; by the vendor's own means",
+        deleting: "remains; the vendor's own tools delete it",
     },
     ServiceStorage {
-        service: "a client of one's own",
-        id: "whatever it sets in `Response::service`",
+        service: "a custom client",
+        id: "what it sets in `Response::service`",
         stable: Stability::Unknown,
         stored_by: "as it declares",
         declares: StoresHistory::Never,
-        deleting: "as the service has it; we delete nothing there",
+        deleting: "depends on the service; nothing is deleted there",
     },
 ];
 
@@ -177,7 +177,7 @@ mod tests {
     /// The table of `docs/services.md`.
     fn table() -> String {
         let mut table = String::from(
-            "| service | id that it hands out | stable over the thread | who stores | client declares | the vendor's copy when a thread is deleted |\n\
+            "| service | id that it issues | id stays the same | stored by | client declares | the vendor's copy when a thread is deleted |\n\
              | --- | --- | --- | --- | --- | --- |\n",
         );
         for row in SERVICE_STORAGE {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_docs_say_who_stores() {
+    fn the_docs_have_the_table_of_services() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/services.md");
         let docs = std::fs::read_to_string(path).unwrap();
         let table = table();

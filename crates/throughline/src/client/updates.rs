@@ -1,38 +1,38 @@
-//! Loose pieces of an answer, gathered to events: for clients of agents and servers that send
-//! updates without places.
+//! Collects loose updates into events, for clients of agents and servers whose updates have no
+//! positions.
 
 use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::{
     Arguments, Body, Content, Event, Form, Place, Role, Stop, Usage, Vendor, Wire,
 };
 
-/// A piece of an answer. What is absent says nothing: a piece without an id belongs to the message
-/// that is going on.
+/// A piece of an answer. Absent members mean no change: an update without an id belongs to the
+/// current message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
-    /// The id of the message that it belongs to.
+    /// The id of its message.
     pub message: Option<String>,
-    /// Who speaks.
+    /// The author of the message.
     pub author: Option<String>,
-    /// In which role.
+    /// The role of the message.
     pub role: Option<Role>,
-    /// What is said: whole contents, or fragments of text, reasoning and arguments.
+    /// Complete contents, or fragments of text, reasoning and arguments.
     pub contents: Vec<Content>,
-    /// Tokens so far.
+    /// The token usage so far.
     pub usage: Option<Usage>,
-    /// The id under which the service keeps the conversation, if it keeps it; a later one counts.
+    /// The id under which the service stores the conversation, if it does; the last one counts.
     pub service: Option<String>,
-    /// Anything else, an object; a later value of a member counts.
+    /// Other members, an object; the last value of a member counts.
     pub meta: Option<RawJson>,
 }
 
-/// Gathers updates to the events of one answer.
+/// Collects updates into the events of one answer.
 ///
-/// - A new message starts when an id, author or role is given that differs from the current one.
-/// - Fragments of text that follow each other are one content, unless one of them cites something.
+/// - A new message starts when an update's id, author or role differs from the current one.
+/// - Consecutive fragments of text are one content, unless one of them has citations.
 /// - Fragments of reasoning are one content up to and including its signature, which is in the
 ///   vendor's form of the fragment.
-/// - Fragments of a call's arguments go to the call of that id.
+/// - Fragments of arguments belong to the call with their id.
 /// - Empty text makes no content.
 ///
 /// ```
@@ -52,9 +52,9 @@ pub struct Update {
 #[derive(Debug, Default)]
 pub struct Updates {
     speaker: Speaker,
-    /// Which message.
+    /// The index of the current message.
     choice: usize,
-    /// Which content of the message comes next.
+    /// The index of the next content of the message.
     item: usize,
     /// Contents that may still grow.
     open: Vec<(Place, Content)>,
@@ -70,24 +70,24 @@ struct Speaker {
     role: Option<Role>,
 }
 
-/// What becomes of a fragment.
-enum Joins {
-    /// It is more of a content that is open.
+/// How a fragment is treated.
+enum FragmentTarget {
+    /// It extends an open content.
     Open(usize),
     /// It starts a content.
     New,
 }
 
 impl Updates {
-    /// Nothing gathered yet.
+    /// A collector without updates.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Take one update.
+    /// Adds an update.
     pub fn push(&mut self, update: Update) -> Vec<Event> {
         let mut events = Vec::new();
-        self.speaks(&update, &mut events);
+        self.start_message(&update, &mut events);
         for content in update.contents {
             self.content(content, &mut events);
         }
@@ -107,7 +107,7 @@ impl Updates {
         events
     }
 
-    /// The answer is over.
+    /// Ends the answer.
     pub fn end(&mut self, stop: Stop) -> Vec<Event> {
         let mut events = Vec::new();
         self.close_all(&mut events);
@@ -132,8 +132,8 @@ impl Updates {
         events
     }
 
-    /// Start a new message if another speaker is named.
-    fn speaks(&mut self, update: &Update, events: &mut Vec<Event>) {
+    /// Starts a new message if the update names another speaker.
+    fn start_message(&mut self, update: &Update, events: &mut Vec<Event>) {
         fn differs<T: PartialEq>(known: Option<&T>, now: Option<&T>) -> bool {
             known.is_some() && now.is_some() && known != now
         }
@@ -173,7 +173,7 @@ impl Updates {
         if content.vendor.is_none() && content.as_text() == Some("") {
             return;
         }
-        if let Joins::Open(place) = self.joins(&content) {
+        if let FragmentTarget::Open(place) = self.fragment_target(&content) {
             let (at, grown) = &mut self.open[place];
             let ended = content.vendor.is_some();
             let text = fragment(&content);
@@ -184,7 +184,8 @@ impl Updates {
             }
             return;
         }
-        // A call goes on while others are told; everything else ends where something new begins.
+        // A call stays open while other contents arrive; everything else ends when a new content
+        // begins.
         let keeps = |open: &Content| open.as_tool_call().is_some();
         let mut place = 0;
         while place < self.open.len() {
@@ -214,13 +215,13 @@ impl Updates {
         let text = fragment(&content);
         events.push(Event::Opened {
             at,
-            content: hollow(&content),
+            content: without_text(&content),
         });
         events.push(Event::Delta { at, text });
         self.open.push((at, content));
     }
 
-    fn joins(&self, content: &Content) -> Joins {
+    fn fragment_target(&self, content: &Content) -> FragmentTarget {
         let same = |open: &Content| match (&open.body, &content.body) {
             (Body::Text(known), Body::Text(more)) => {
                 known.citations.is_empty() && more.citations.is_empty()
@@ -230,7 +231,7 @@ impl Updates {
             _ => false,
         };
         let found = self.open.iter().rposition(|(_, open)| same(open));
-        found.map_or(Joins::New, Joins::Open)
+        found.map_or(FragmentTarget::New, FragmentTarget::Open)
     }
 
     fn close(&mut self, place: usize, events: &mut Vec<Event>) {
@@ -245,7 +246,7 @@ impl Updates {
     }
 }
 
-/// The text that a fragment brings.
+/// The text of a fragment.
 fn fragment(content: &Content) -> String {
     match &content.body {
         Body::Text(text) => text.text.clone(),
@@ -259,8 +260,8 @@ fn fragment(content: &Content) -> String {
     }
 }
 
-/// A content without the text that deltas bring.
-fn hollow(content: &Content) -> Content {
+/// A content without the text that deltas carry.
+fn without_text(content: &Content) -> Content {
     let mut content = content.clone();
     match &mut content.body {
         Body::Text(text) => text.text.clear(),
@@ -271,7 +272,7 @@ fn hollow(content: &Content) -> Content {
     content
 }
 
-/// Put a fragment behind what was gathered.
+/// Appends a fragment to a content.
 fn grow(content: &mut Content, more: Content) {
     let text = fragment(&more);
     match (&mut content.body, more.body) {
@@ -299,7 +300,7 @@ fn grow(content: &mut Content, more: Content) {
     content.vendor = more.vendor.or(content.vendor.take());
 }
 
-/// The later figures, and the earlier ones where the later say nothing.
+/// The later counts, and the earlier ones where the later have none.
 fn newest(earlier: Usage, later: Usage) -> Usage {
     Usage {
         input: later.input.or(earlier.input),
@@ -313,7 +314,7 @@ fn newest(earlier: Usage, later: Usage) -> Usage {
     }
 }
 
-/// The members of an object; none of anything else.
+/// The members of an object; none for other values.
 fn members(meta: &RawJson) -> Vec<(String, String)> {
     let value = meta.value();
     let members = value.members().iter();

@@ -1,4 +1,4 @@
-//! A history as a model is given it once it is long, and how that is kept.
+//! The compacted view of a long history, and its stored form.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use super::summary::PendingSummary;
 use super::view::View;
 use crate::trials::planted;
 
-/// Whether older tool calls give way to digests of them, and when.
+/// Whether and when older tool calls are replaced by digests.
 ///
-/// The record always keeps everything; this is about what a model is shown.
+/// The record always keeps everything; this concerns what a model is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compaction {
-    /// A model is shown everything.
+    /// Models are shown the full history.
     Off,
-    /// A model is shown as much as the policy says.
+    /// Models are shown a view by this policy.
     On(Box<Policy>),
 }
 
 impl Default for Compaction {
-    /// On, with the policy's defaults: above 10,000 tokens of tool history all but the newest six
-    /// calls are digested.
+    /// On, with the policy's defaults: above 10,000 tokens of tool history, all but the newest six
+    /// calls are replaced by digests.
     fn default() -> Self {
         Self::On(Box::default())
     }
 }
 
 impl Compaction {
-    /// The same, with some messages of a record always shown in full.
+    /// Also always shows some messages of a record in full.
     #[must_use]
     pub fn pinning<'m>(
         mut self,
@@ -60,7 +60,7 @@ impl From<Policy> for Compaction {
     }
 }
 
-/// Who is asked, and what is sent beside the conversation.
+/// The upstream and model of a call, and the size of what is sent beside the conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PromptRequest<'a> {
     pub(crate) upstream: &'a str,
@@ -69,37 +69,37 @@ pub(crate) struct PromptRequest<'a> {
     pub(crate) overhead: u64,
 }
 
-/// A history as a model is given it: digests of what is older, and the rest as it was said.
+/// A history as a model is shown it: digests of older calls, and the rest unchanged.
 pub(crate) struct Compacted {
     history: ToolHistory,
-    /// What is sent.
+    /// The view that is sent.
     view: View,
     /// How many messages of the history's view are in `view`.
     sent: usize,
-    /// How many messages of the record it knows.
+    /// How many messages of the record have been added.
     fed: usize,
     /// The number of the next message.
     next: u64,
-    /// What was billed so far.
+    /// The bills so far, for calibration.
     bills: Calibrations,
-    /// Whether `view` has something that is shown in one run only.
+    /// Whether `view` has messages that are shown in one run only.
     mixed: bool,
     /// A summary that a model is writing.
     writing: Option<Arc<PendingSummary>>,
-    /// What somebody wanted to be shown when that was last looked at.
+    /// The view settings that were applied last.
     heeded: Option<ViewSettings>,
 }
 
-/// What was decided about a call.
+/// The result of planning a call.
 pub(crate) struct Decided {
     pub(crate) report: Report,
-    /// What is to hold from now on, if that changed.
+    /// The stored form of a new epoch, if there is one.
     pub(crate) kept: Option<RawJson>,
-    /// What a model is to be asked, if there is something to tell.
+    /// The request for a summary, if one is to be written.
     pub(crate) asking: Option<NarrativeRequest>,
 }
 
-/// What is shown in one run only, and which message of the record it stands before.
+/// Messages that are shown in one run only, and the message of the record before which they stand.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Between<'a> {
     pub(crate) shown: &'a [Arc<Message>],
@@ -107,8 +107,8 @@ pub(crate) struct Between<'a> {
 }
 
 impl Compacted {
-    /// The view that was kept with a record. What cannot be read of it is as if it had never been:
-    /// a view is made again at any time.
+    /// Restores the view that was stored with a record. A stored epoch that cannot be read is
+    /// ignored, because a view can be planned again at any time.
     pub(crate) fn new<'m>(
         policy: &Policy,
         tools: Vec<Annotations>,
@@ -134,12 +134,12 @@ impl Compacted {
         new
     }
 
-    /// Whether it shows by this policy, and knows no more than so many messages.
+    /// Whether it has this policy, and no more than a number of messages.
     pub(crate) fn fits(&self, policy: &Policy, messages: usize) -> bool {
         self.history.policy() == policy && self.fed <= messages
     }
 
-    /// Take in what the record has beyond what is known.
+    /// Adds messages of the record that are not known yet.
     pub(crate) fn feed<'m>(&mut self, record: impl Iterator<Item = &'m Arc<Message>>) {
         for message in record.skip(self.fed) {
             self.history.push(self.next, Arc::clone(message));
@@ -148,8 +148,8 @@ impl Compacted {
         }
     }
 
-    /// Show what somebody wants to be shown. True if an epoch was taken back for it, which is to be
-    /// kept.
+    /// Applies the thread's view settings. Returns true if an epoch was undone, which has to be
+    /// stored.
     pub(crate) fn heed(&mut self, wishes: &ViewSettings) -> bool {
         if self.heeded.as_ref() == Some(wishes) {
             return false;
@@ -163,12 +163,12 @@ impl Compacted {
         undone
     }
 
-    /// Decide about the next call. An epoch holds at once; it is told so that it can be stored.
+    /// Plans the next call. A new epoch applies at once, and is returned so that it can be stored.
     pub(crate) fn plan(&mut self, asked: PromptRequest<'_>) -> Result<Decided, BudgetUnreachable> {
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
         let call = Call {
-            // What was billed covers what is sent beside the conversation.
+            // Bills cover what is sent beside the conversation.
             overhead: match bills.calls() {
                 0 => scale.tokens(asked.overhead),
                 _ => bills.overhead(),
@@ -195,12 +195,12 @@ impl Compacted {
         }
     }
 
-    /// What is to be kept with the record.
+    /// The form that is stored with the record.
     pub(crate) fn kept(&self) -> Option<RawJson> {
         StoredEpoch::of(&self.history, &self.bills).map(|kept| kept.to_json())
     }
 
-    /// Wait for a summary.
+    /// Sets the summary that is being written.
     pub(crate) fn waits_for(&mut self, writing: Option<Arc<PendingSummary>>) {
         self.writing = writing;
     }
@@ -209,21 +209,21 @@ impl Compacted {
         self.writing.is_some()
     }
 
-    /// What came of a summary, if it is written.
+    /// The outcome of a summary, if it is finished.
     pub(crate) fn look_for_summary(&mut self) -> Option<NarrativeOutcome> {
         let narrated = self.writing.as_ref()?.read(&mut self.history)?;
         self.writing = None;
         Some(narrated)
     }
 
-    /// Learn what was billed for what was sent last.
+    /// Records the bill of the last call.
     pub(crate) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
         let units = self.history.units();
         self.bills.observe(upstream, model, units, tokens);
     }
 
-    /// Bring what is sent up to date. What was sent before is its beginning, unless an epoch came
-    /// in between.
+    /// Updates the view that is sent. It begins with what was sent before, unless there is a new
+    /// epoch.
     pub(crate) fn show(&mut self, between: Between<'_>) -> &View {
         let known = self.history.view();
         if self.sent == 0 || self.mixed == between.shown.is_empty() {
@@ -246,12 +246,12 @@ impl Compacted {
         &self.view
     }
 
-    /// What is sent, as it was brought up to date last.
+    /// The view that is sent, as of the last update.
     pub(crate) fn view(&self) -> &View {
         &self.view
     }
 
-    /// How many messages at the end of the view the record has from a place on.
+    /// How many messages at the end of the view the record has from an index on.
     fn own(&self, before: usize) -> usize {
         let cut = self.history.epoch().map_or(0, |epoch| epoch.cut_seq);
         let later = self.history.record().enumerate();
@@ -260,7 +260,7 @@ impl Compacted {
             .count()
     }
 
-    /// The same, to go on with in another way.
+    /// A copy for another branch.
     pub(super) fn fork(&self) -> Self {
         Self {
             history: self.history.clone(),
@@ -272,22 +272,22 @@ impl Compacted {
         }
     }
 
-    /// The number of the epoch that is shown.
+    /// The number of the current epoch.
     pub(super) fn epoch_number(&self) -> Option<u64> {
         self.history.epoch().map(|epoch| epoch.no)
     }
 
-    /// What the tool history holds beside messages.
+    /// The bytes of the tool history, without messages.
     pub(super) fn history_bytes(&self) -> usize {
         self.history.heap_size()
     }
 
-    /// How many messages of the record it knows.
+    /// How many messages of the record have been added.
     pub(crate) fn fed(&self) -> usize {
         self.fed
     }
 
-    /// Whether a record begins with what it knows.
+    /// Whether a record begins with the messages that were added.
     pub(crate) fn begins(&self, record: &[Arc<Message>]) -> bool {
         let same = |(one, two): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, two) || one == two;
         let known = self.history.record().map(|(_, message)| message);
@@ -295,7 +295,7 @@ impl Compacted {
     }
 }
 
-/// A record with the numbers that digests name.
+/// A record with the numbers that digests use.
 pub(crate) fn number(record: &[Arc<Message>]) -> ToolHistory {
     let policy = Policy::default();
     Compacted::new(&policy, Vec::new(), None, record.iter()).history

@@ -1,7 +1,7 @@
-//! A conversation in short, for somebody who carries it elsewhere.
+//! Condenses a conversation into one text, for callers that carry it elsewhere.
 //!
-//! This is not a view of a thread: nothing is kept of it here. What users and instructions say is left
-//! to whoever asks, who has it in full; everything else becomes one text.
+//! This is not a view of a thread, and nothing is stored. Messages of users and instructions are
+//! not in the text, because the caller has them in full; everything else becomes one text.
 
 use std::sync::Arc;
 
@@ -12,34 +12,35 @@ use throughline_compact::{
 use throughline_model::json::Value;
 use throughline_model::{Arguments, Body, Message, Outcome, Output, Role, Source};
 
-/// What stands for lines that no longer fit.
+/// Replaces lines that no longer fit.
 const LEFT_OUT: &str = "[Older lines are left out.]";
 
-/// What is said when users alone have spoken.
+/// The text for a conversation in which only users have spoken.
 const NOTHING: &str = "Nothing else was said or done before this.";
 
 /// Characters of one text in a conversation that is shorter than its digest would be.
 const LONGEST: usize = 4_000;
 
-/// Characters of what a model said that a digest repeats.
+/// Characters of the model's text that a digest repeats.
 const PROSE: usize = 1_200;
 
-/// A conversation in short.
+/// A condensed conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condensed {
-    /// What was said and done, beside the words of users and instructions. Never empty.
+    /// The conversation without the messages of users and instructions. Never empty.
     pub text: String,
-    /// Who asserted what it stands for, in the words of [`Source`].
+    /// The sources of the condensed messages, in the words of [`Source`].
     pub sources: Vec<String>,
-    /// How many messages it stands for; those behind them have calls that wait, and stay as they are.
+    /// How many messages the text stands for. The messages after them have calls that wait, and
+    /// remain as they are.
     pub covers: usize,
     /// Tokens before and after, and what was kept.
     pub report: Report,
 }
 
-/// Put a conversation in short: one text for everything but the words of users and instructions.
-/// Earlier summaries in it stay as they are, before what is new, so that doing it twice changes
-/// nothing. The text is at most as large as the policy's budget.
+/// Condenses a conversation into one text, without the messages of users and instructions. Earlier
+/// summaries are kept as they are, before the new text, so that condensing twice changes nothing.
+/// The text is at most as large as the policy's budget.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,12 +89,12 @@ pub fn condense(messages: &[Arc<Message>], policy: &Policy) -> Condensed {
     }
 }
 
-/// Whether a message is somebody's summary.
+/// Whether a message is a summary.
 fn is_summary(message: &Message) -> bool {
     message.source == Some(Source::Summary)
 }
 
-/// Whether whoever asks has it in full.
+/// Whether the caller keeps the message in full.
 fn stays(message: &Message) -> bool {
     match message.role {
         Role::User | Role::System | Role::Developer => true,
@@ -101,7 +102,7 @@ fn stays(message: &Message) -> bool {
     }
 }
 
-/// How many messages stand before the first whose calls still wait.
+/// The number of messages before the first one whose calls wait.
 fn waiting(messages: &[Arc<Message>]) -> usize {
     let mut history = ToolHistory::new(Policy::default());
     for (seq, message) in (1..).zip(messages) {
@@ -109,13 +110,13 @@ fn waiting(messages: &[Arc<Message>]) -> usize {
     }
     let newest = messages.iter().rposition(|one| one.role == Role::User);
     let waits = history.groups().iter().find(|group| {
-        // What was asked for before the newest request is no longer waited for.
+        // Calls before the newest user message are not waited for.
         group.unanswered > 0 && newest.is_none_or(|newest| group.first() > newest)
     });
     waits.map_or(messages.len(), Group::first)
 }
 
-/// Digest what does not stay.
+/// Digests the messages that the caller does not keep.
 fn digest(said: &[&Arc<Message>], policy: &Policy, room: u64) -> (Option<String>, Report) {
     let mut pins = Vec::new();
     let mut beside = 0;
@@ -126,7 +127,7 @@ fn digest(said: &[&Arc<Message>], policy: &Policy, room: u64) -> (Option<String>
         }
     }
     let policy = Policy {
-        // What stays takes nothing away from what is digested.
+        // Messages that are kept must not reduce the budget of the digest.
         budget: Some(room + beside + u64::from(units(&Message::user("")))),
         recent_calls: 0,
         tail_share: 0,
@@ -143,7 +144,7 @@ fn digest(said: &[&Arc<Message>], policy: &Policy, room: u64) -> (Option<String>
     for (seq, message) in (1..).zip(said) {
         history.push(seq, Arc::clone(message));
     }
-    // The next request is what everything here is older than.
+    // An empty request at the end, so that all messages are older than the newest request.
     history.push(said.len() as u64 + 1, Message::user(""));
     match history.plan_now(&Call::default()) {
         Ok(Planned::Epoch(epoch, report)) => {
@@ -158,13 +159,13 @@ fn digest(said: &[&Arc<Message>], policy: &Policy, room: u64) -> (Option<String>
                 false => (Some(texts.join("\n\n")), report),
             }
         }
-        // A digest would be longer than what it stands for.
+        // A digest would be longer than the messages.
         Ok(Planned::Unchanged(_)) | Err(_) => (Some(plain(said)), Report::default()),
     }
 }
 
-/// Everything that does not stay, one line for each thing. A call is told as asked for: what became of it is
-/// said where its result stands.
+/// All messages that the caller does not keep, one line for each content. A call line says that the
+/// call was asked for; the outcome is in the line of its result.
 fn plain(said: &[&Arc<Message>]) -> String {
     let mut lines = Vec::new();
     for message in said.iter().filter(|one| !stays(one)) {
@@ -223,7 +224,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The text without its oldest lines, if it is larger than so many tokens.
+/// The text without its oldest lines, if it is larger than a number of tokens.
 fn bounded(text: String, room: u64) -> String {
     if u64::from(text_units(&text)) <= room {
         return text;
@@ -243,7 +244,7 @@ fn bounded(text: String, room: u64) -> String {
     lines.join("\n")
 }
 
-/// Who asserted what, those behind earlier summaries included.
+/// The sources of messages, including those that earlier summaries list.
 fn sources(messages: &[Arc<Message>]) -> Vec<String> {
     let mut sources = Vec::new();
     for message in messages {
@@ -258,7 +259,7 @@ fn sources(messages: &[Arc<Message>]) -> Vec<String> {
             Some(source) if !stays(message) => sources.push(source.as_str().to_owned()),
             Some(_) => {}
             None if stays(message) => {}
-            // What was never in a thread was handed in.
+            // A message that was never in a thread was passed in by the caller.
             None => sources.push(Source::Caller.as_str().to_owned()),
         }
     }
@@ -272,7 +273,7 @@ mod tests {
     use super::{Arc, Message, Policy, Role, Source, condense, text_units};
     use throughline_model::{CallId, Content, Outcome, Output, ToolCall};
 
-    /// A session of rounds, each with a call and a result of some length.
+    /// A session of rounds, each with a call and a result of a given length.
     fn session(rounds: usize, lines: usize) -> Vec<Arc<Message>> {
         let mut said = vec![Message::user("mend the pier")];
         for round in 0..rounds {

@@ -1,5 +1,5 @@
-//! What a model is shown of a conversation: a view that only grows, what was rendered of it, and how
-//! a long one is put in short.
+//! What a model is sent of a conversation: a view that only grows, its cached renderings, and
+//! compaction of long histories.
 
 mod compaction;
 mod condense;

@@ -1,4 +1,4 @@
-//! A summary that a model is writing while runs go on.
+//! A summary that a model writes while runs continue.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -6,23 +6,23 @@ use std::sync::{Arc, OnceLock};
 use throughline_compact::{NarrativeOutcome, NarrativeRejection, NarrativeScope, ToolHistory};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A summary that is being written. Branches of a conversation share it; when none of them waits for
-/// it any more, it is no longer written.
+/// A summary that is being written. Branches of a conversation share it; the writer is cancelled
+/// when the last of them drops it.
 pub(crate) struct PendingSummary {
     part: NarrativeScope,
     wrote: Arc<OnceLock<SummaryResult>>,
     _waited_for: DropGuard,
 }
 
-/// What came of it.
+/// The result of writing a summary.
 #[derive(Debug)]
 pub(crate) struct SummaryResult {
     pub(crate) said: Result<String, NarrativeRejection>,
-    /// Tokens that were billed: of what was sent, and of what was written.
+    /// Billed tokens: input, output.
     pub(crate) billed: (u64, u64),
 }
 
-/// The end of whoever writes. One that is dropped without a word has failed.
+/// The writer's end of a [`PendingSummary`]. A writer that is dropped without a result has failed.
 pub(crate) struct SummaryWriter {
     wrote: Arc<OnceLock<SummaryResult>>,
     pub(crate) unwanted: CancellationToken,
@@ -40,7 +40,7 @@ impl PendingSummary {
         (Arc::new(writing), SummaryWriter { wrote, unwanted })
     }
 
-    /// What came of it, held against the record; `None` while it is being written.
+    /// The result, checked against the record; `None` while the summary is being written.
     pub(super) fn read(&self, history: &mut ToolHistory) -> Option<NarrativeOutcome> {
         let wrote = self.wrote.get()?;
         let narrated = match &wrote.said {
@@ -60,7 +60,7 @@ impl SummaryWriter {
 
 impl Drop for SummaryWriter {
     fn drop(&mut self) {
-        // Whoever waits must not wait for ever.
+        // A run that waits for the summary must not wait forever.
         let _ = self.wrote.set(SummaryResult {
             said: Err(NarrativeRejection::Failed),
             billed: (0, 0),

@@ -1,4 +1,4 @@
-//! What a model is given for one call: messages that only grow, and what was rendered of them.
+//! The messages of a model call, which only grow, and their cached renderings.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,8 +10,8 @@ use throughline_wire::render::{self, Items, Options, Renderer, Target};
 
 use super::compaction::Compacted;
 
-/// The messages that a model is given, oldest first. They only grow, so what was rendered for one
-/// call is kept for the next: a call costs what is new, not what is old.
+/// The messages that a model is sent, oldest first. They only grow, and their rendering for one
+/// call is reused by the next, so that a call costs the new messages only.
 ///
 /// ```
 /// use throughline::client::View;
@@ -28,63 +28,63 @@ use super::compaction::Compacted;
 #[derive(Default)]
 pub struct View {
     messages: Vec<Arc<Message>>,
-    /// How many bytes the messages take in memory.
+    /// The size of the messages in memory.
     message_bytes: usize,
-    /// How many bytes the messages are on the wire, rounded up.
+    /// The size of the messages on the wire, rounded up.
     wire_bytes: usize,
-    /// Whether there are calls or results of the application in it.
+    /// Whether there are calls or results of the application.
     tools: bool,
-    // One for each target and strategy that was asked for; two at most in practice.
+    // One per target and strategy; two at most in practice.
     kept: Mutex<Vec<CachedRendering>>,
-    /// How it is shown once it is long, for the next run.
+    /// The compacted view of a long history, for the next run.
     compacted: Option<Box<Compacted>>,
     bookkeeping: Bookkeeping,
 }
 
-/// What renderers and tool histories hold beside texts: ids, groups, names, facts. Finding that out means
-/// walking all of it, so that it is done again only after the history has grown by an eighth.
+/// The memory of renderers and tool histories besides texts: ids, groups, names, facts. Counting it
+/// walks all of it, so it is counted again only after the history has grown by an eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bookkeeping {
     bytes: usize,
-    /// The size of the messages when it was found out.
+    /// The size of the messages when it was counted.
     message_bytes: usize,
-    /// The epoch that was shown then: a new one makes facts of everything before it.
+    /// The epoch when it was counted: a new one adds facts about everything before it.
     epoch: Option<u64>,
 }
 
-/// What was rendered for one target with one strategy.
+/// The rendering for one target with one strategy.
 #[derive(Clone)]
 struct CachedRendering {
     target: Target,
     options: Options,
     renderer: Renderer,
     seen: usize,
-    /// The opening bracket and the settled items. Shared with renderings, which are gone before there is
-    /// more to say; one that is not gets a copy of its own.
+    /// The opening bracket and the settled items. Shared with renderings, which are usually dropped
+    /// before more is appended; otherwise it is copied.
     settled: Arc<String>,
     items: usize,
 }
 
-/// The conversation as a vendor's own messages or items.
+/// The conversation as a vendor's messages or items.
 #[derive(Clone, Debug)]
 pub struct Rendering {
-    /// System text that the target takes outside the messages.
+    /// System text, for targets that take it outside of the messages.
     pub system: Option<String>,
     settled: Arc<String>,
     rest: String,
-    /// How many changes it took for the target to accept it.
+    /// How many changes were needed for the target to accept it.
     pub repairs: usize,
-    /// How much could not be said.
+    /// How many losses there are.
     pub losses: usize,
-    /// What could not be said: the newest of it, [`MOST_LOSSES`] at most.
+    /// The newest losses, [`MOST_LOSSES`] at most.
     pub lost: Vec<Loss>,
 }
 
-/// How many losses of one rendering are listed. A call costs what is new, so that a history in which
-/// much was lost does not make every later call longer.
+/// How many losses of one rendering are listed. The cost of a call must not grow with losses in the
+/// older history.
 pub const MOST_LOSSES: usize = 32;
 
-/// The newest of all losses, oldest first.
+/// The newest losses, oldest first.
 fn newest(settled: &[Loss], tail: &[Loss]) -> Vec<Loss> {
     let tail = &tail[tail.len().saturating_sub(MOST_LOSSES)..];
     let room = MOST_LOSSES - tail.len();
@@ -107,7 +107,7 @@ impl View {
         &self.messages
     }
 
-    /// One more message.
+    /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
         let message = message.into();
         self.message_bytes += message.heap_size();
@@ -116,7 +116,7 @@ impl View {
         self.messages.push(message);
     }
 
-    /// Go back to the first messages. What was rendered is forgotten.
+    /// Removes all but the first messages, and the cached renderings.
     pub(crate) fn rewind(&mut self, length: usize) {
         if length < self.messages.len() {
             self.messages.truncate(length);
@@ -130,23 +130,23 @@ impl View {
         }
     }
 
-    /// Forget what was rendered.
+    /// Drops the cached renderings.
     pub(crate) fn forget_rendered(&mut self) {
         self.kept = Mutex::default();
         self.messages.shrink_to_fit();
     }
 
-    /// Take how it is shown once it is long.
+    /// Takes the compacted view.
     pub(crate) fn take_compacted(&mut self) -> Option<Box<Compacted>> {
         self.compacted.take()
     }
 
-    /// Keep how it is shown once it is long, unless that knows more than there is.
+    /// Stores the compacted view, unless it has more messages than this view.
     pub(crate) fn keep_compacted(&mut self, compacted: Option<Box<Compacted>>) {
         self.compacted = compacted.filter(|one| one.fed() <= self.messages.len());
     }
 
-    /// The same messages with what was rendered of them, to go on with in another way.
+    /// A copy with the cached renderings, for another branch.
     pub(crate) fn fork(&self) -> Self {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
@@ -160,8 +160,9 @@ impl View {
         }
     }
 
-    /// How many bytes it holds: messages, rendered text and what renderers and the tool history know.
-    /// Costs what is new since it was asked last, averaged over a history that grows.
+    /// The held bytes: messages, rendered text, and the state of renderers and of the tool history.
+    /// The cost is proportional to what is new since the last call, averaged over a growing
+    /// history.
     pub(crate) fn held_bytes(&mut self) -> usize {
         let compacted = self.compacted.as_deref();
         let epoch = compacted.and_then(Compacted::epoch_number);
@@ -175,13 +176,13 @@ impl View {
             };
         }
         let known = self.bookkeeping;
-        // It grows with the messages until it is looked at again.
+        // Assumed to grow with the messages until it is counted again.
         let added = self.message_bytes.saturating_sub(known.message_bytes);
         let bookkeeping = known.bytes + (known.bytes * added) / known.message_bytes.max(1);
         self.message_bytes + self.list_and_text_bytes() + bookkeeping
     }
 
-    /// The list of messages without them, and rendered text.
+    /// The bytes of the list of messages, without the messages, and of rendered text.
     pub(super) fn list_and_text_bytes(&self) -> usize {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let rendered = kept.iter().map(|one| one.settled.heap_size());
@@ -191,7 +192,8 @@ impl View {
         list + rendered.sum::<usize>() + compacted
     }
 
-    /// What renderers know, and what a tool history has beside the messages of this view.
+    /// The bytes of the renderers' state, and of the tool history besides the messages of this
+    /// view.
     fn bookkeeping_bytes(&self) -> usize {
         let compacted = self.compacted.as_deref().map_or(0, |compacted| {
             let own: HashSet<_> = self.messages.iter().map(Arc::as_ptr).collect();
@@ -214,24 +216,24 @@ impl View {
         each.sum()
     }
 
-    /// How many bytes its messages take in memory.
+    /// The size of the messages in memory.
     pub(crate) fn message_bytes(&self) -> usize {
         self.message_bytes
     }
 
-    /// How many bytes its messages are on the wire, rounded up: no vendor's form of them is larger by much.
+    /// The size of the messages on the wire, rounded up: no vendor's form of them is much larger.
     pub(crate) fn wire_bytes(&self) -> usize {
         self.wire_bytes
     }
 
-    /// Whether calls or results of the application are in it.
+    /// Whether there are calls or results of the application.
     #[cfg(feature = "http")]
     pub(crate) fn has_tools(&self) -> bool {
         self.tools
     }
 
-    /// The messages as a target accepts them. What was rendered for this target with the same
-    /// options before is not rendered again.
+    /// Renders the messages for a target. The cached rendering for this target and these options is
+    /// extended.
     pub fn render(&self, target: &Target, options: &Options) -> Rendering {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let same =
@@ -245,7 +247,8 @@ impl View {
                 if kept.len() >= MOST_KEPT {
                     kept.remove(0);
                 }
-                // Mostly there is one, and it is large: room for four would be kept with each view.
+                // Usually there is one, and it is large: capacity for four would be wasted in each
+                // view.
                 kept.reserve_exact(1);
                 kept.push(CachedRendering {
                     target: target.clone(),
@@ -261,7 +264,7 @@ impl View {
         match kept[place].advance(&self.messages) {
             Some(rendering) => rendering,
             None => {
-                // Something new changes what was rendered, such as a late result: all of it again.
+                // A late result or the like changes earlier items: everything is rendered again.
                 kept.swap_remove(place);
                 whole(&self.messages, target, options)
             }
@@ -269,18 +272,18 @@ impl View {
     }
 }
 
-/// Whoever brings a strategy of their own for every call does not fill the memory with renderings
-/// that nobody asks for again.
+/// The number of cached renderings. An application that makes a new strategy for every call must
+/// not fill the memory with renderings that are never used again.
 const MOST_KEPT: usize = 4;
 
 impl CachedRendering {
-    /// Render what is new; `None` if what was rendered no longer holds.
+    /// Renders the new messages; `None` if the cached rendering is no longer valid.
     fn advance(&mut self, messages: &[Arc<Message>]) -> Option<Rendering> {
         for message in &messages[self.seen..] {
             self.renderer.push(message).ok()?;
         }
         self.seen = messages.len();
-        // The text is kept here, in one piece; the renderer need not have it as well.
+        // The text is kept here, in one piece; the renderer need not keep it as well.
         let fresh = self.renderer.take_items();
         if !fresh.is_empty() {
             let settled = Arc::make_mut(&mut self.settled);
@@ -330,7 +333,7 @@ fn has_tools(message: &Message) -> bool {
     message.contents.iter().any(by_client)
 }
 
-/// How many bytes a message is on the wire, with generous room for the names and brackets around its texts.
+/// The size of a message on the wire, with ample room for names and brackets around its texts.
 fn wire_bytes(message: &Message) -> usize {
     const MESSAGE: usize = 256;
     const CONTENT: usize = 128;
@@ -352,7 +355,7 @@ fn whole(messages: &[Arc<Message>], target: &Target, options: &Options) -> Rende
     }
 }
 
-/// Rendered text as the owner of bytes: a request body refers to it without a copy.
+/// Rendered text as an owner of bytes, so that a request body can share it.
 #[cfg(feature = "http")]
 struct SharedText(Arc<String>);
 
@@ -364,7 +367,8 @@ impl AsRef<[u8]> for SharedText {
 }
 
 impl Rendering {
-    /// What is settled, without its opening bracket, if it is at least so long: lent, not copied.
+    /// The settled items without the opening bracket, if they are long enough to be shared with a
+    /// body.
     #[cfg(feature = "http")]
     pub(crate) fn lent(&self, least: usize) -> Option<bytes::Bytes> {
         let is_long = self.settled.len() >= least && self.settled.starts_with('[');
@@ -374,7 +378,7 @@ impl Rendering {
         })
     }
 
-    /// What stands behind it, to the closing bracket.
+    /// The text after the settled items, up to the closing bracket.
     #[cfg(feature = "http")]
     pub(crate) fn rest(&self) -> &str {
         &self.rest
@@ -390,7 +394,7 @@ impl Rendering {
 }
 
 impl Default for Rendering {
-    /// Of nothing.
+    /// The rendering of an empty view.
     fn default() -> Self {
         Self {
             system: None,
@@ -404,7 +408,7 @@ impl Default for Rendering {
 }
 
 impl Clone for View {
-    /// The messages; what was rendered stays behind.
+    /// Copies the messages without the cached renderings.
     fn clone(&self) -> Self {
         Self::new(self.messages.iter().cloned())
     }

@@ -13,14 +13,14 @@ use super::words::{self, provider};
 use super::{Telemetry, Tokens, content, failed};
 use crate::client::{Abilities, ChatRequest, ClientError};
 
-/// How an answer is asked for.
+/// Whether an answer is requested as a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streaming {
     Whole,
     Streamed,
 }
 
-/// A model call that is being watched.
+/// The span and the metrics of a model call.
 pub(crate) struct CallWatch<'a> {
     telemetry: &'a Telemetry,
     span: Span,
@@ -31,7 +31,7 @@ pub(crate) struct CallWatch<'a> {
 }
 
 impl Telemetry {
-    /// Watch a model call of the run whose span is entered.
+    /// Starts the span of a model call, as a child of the current run's span.
     pub(crate) fn call<'a>(
         &'a self,
         abilities: &'a Abilities,
@@ -89,12 +89,12 @@ impl Telemetry {
 }
 
 impl CallWatch<'_> {
-    /// The span to make the call in.
+    /// The span in which the call is made.
     pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }
 
-    /// An event of a streamed answer came.
+    /// Records an event of a streamed answer.
     pub(crate) fn event(&self) {
         let Some(began) = self.began else {
             return;
@@ -108,7 +108,7 @@ impl CallWatch<'_> {
         });
     }
 
-    /// The model answered.
+    /// Records the answer.
     pub(crate) fn answered(&self, response: &Response) {
         let Some(began) = self.began else {
             return;
@@ -135,7 +135,7 @@ impl CallWatch<'_> {
         }
     }
 
-    /// The call failed for good.
+    /// Records that the call failed after all retries.
     pub(crate) fn failed(&self, error: &ClientError) {
         let Some(began) = self.began else {
             return;
@@ -150,8 +150,9 @@ impl CallWatch<'_> {
         failed(&self.span, error.kind().as_str(), text.as_deref());
     }
 
-    /// The run was cut off before the answer was whole. Nothing is wrong with the service, so the
-    /// span is not marked as failed; its time is kept apart from that of whole answers.
+    /// Records that the run was cut off before the answer was complete. The service did not fail,
+    /// so the span is not marked as failed; the duration is recorded separately from that of
+    /// complete answers.
     pub(crate) fn cut(&self, stop: &'static str) {
         let Some(began) = self.began else {
             return;

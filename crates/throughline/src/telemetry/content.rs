@@ -1,5 +1,5 @@
-//! What was said, as the JSON that the conventions want in attributes. Only made when an agent was
-//! told to record content.
+//! Messages as the JSON that the conventions prescribe for attributes. Used only by agents that
+//! record content.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use throughline_model::{
 
 use super::words::finish_reason;
 
-/// An error and what caused it.
+/// An error and its causes.
 pub(super) fn error(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -61,11 +61,11 @@ fn list<'m>(messages: impl Iterator<Item = &'m Message>, stop: Option<&Stop>) ->
     out
 }
 
-/// What a tool gave back: JSON as it is, everything else as the JSON that says it.
+/// The result of a tool: JSON as it is, everything else converted to JSON.
 pub(super) fn result(output: &Output) -> String {
     let mut out = String::new();
     match output {
-        // A text alone is an attribute as it is.
+        // A text alone is the attribute's value.
         Output::Text(text) => out.push_str(text),
         Output::None | Output::Json(_) | Output::Parts(_) => value(&mut out, output),
     }
@@ -143,7 +143,7 @@ fn text(out: &mut String, kind: &str, text: &str) {
     object.end();
 }
 
-/// Arguments that parse are an object, as the conventions ask; others are the text they are.
+/// Arguments that parse are an object, as the conventions prescribe; others are a string.
 fn arguments(out: &mut String, arguments: &Arguments) {
     match arguments {
         Arguments::None => out.push_str("null"),
@@ -156,7 +156,7 @@ fn arguments(out: &mut String, arguments: &Arguments) {
     }
 }
 
-/// Bytes stay out of spans; their number is said instead.
+/// Media without their bytes: spans get the size only.
 fn media(out: &mut String, media: &Media) {
     let modality = match media.kind {
         MediaKind::Image => "image",

@@ -1,9 +1,9 @@
-//! What can be watched of runs: spans and metrics. Content only when asked for.
+//! Spans and metrics of runs. Content is recorded only on request.
 //!
-//! Spans and their attributes follow OpenTelemetry's conventions for generative AI; they are plain
-//! `tracing` spans, so the application's subscriber decides where they go. The pure turn machine knows
-//! nothing of this: the driver has one hook where a run, a model call and a tool begin. Without a
-//! subscriber and without metrics a hook makes no text and allocates nothing.
+//! Spans and their attributes follow OpenTelemetry's conventions for generative AI. They are plain
+//! `tracing` spans, which the application's subscriber receives. The turn machine has no telemetry:
+//! the driver calls one hook at the start of each run, model call and tool. Without a subscriber
+//! and without metrics, a hook formats no text and allocates nothing.
 
 mod call;
 mod content;
@@ -32,17 +32,17 @@ pub use otel::OtelMetrics;
 pub(crate) use run::{RunReport, name_run};
 pub(crate) use tool::ToolEnd;
 
-/// Whether spans hold what was said.
+/// Whether spans contain content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Recording {
-    /// No content, only names, numbers and kinds.
+    /// Names, numbers and kinds only.
     #[default]
     Bare,
-    /// Instructions, messages, arguments, results and error texts.
+    /// Also instructions, messages, arguments, results and error texts.
     Content,
 }
 
-/// How an agent is watched.
+/// The telemetry of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Telemetry {
     agent: Arc<str>,
@@ -59,12 +59,12 @@ impl Telemetry {
         }
     }
 
-    /// The time now, if a metric or a span records how long something takes.
+    /// The current time, if a metric or a span records the duration.
     fn began(&self, span: &Span) -> Option<Instant> {
         (self.metrics.is_some() || !span.is_disabled()).then(Instant::now)
     }
 
-    /// What a model is shown became smaller.
+    /// Records a compaction.
     pub(crate) fn compacted(&self, before: u64, after: u64) {
         if let Some(metrics) = &self.metrics {
             metrics.compaction(&self.agent, before, after);
@@ -76,7 +76,7 @@ impl Telemetry {
     }
 }
 
-/// Say on a span that it ended in an error, and the text of it if content is recorded.
+/// Marks a span as failed, with the error text if content is recorded.
 fn failed(span: &Span, kind: &str, text: Option<&str>) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");
@@ -85,12 +85,12 @@ fn failed(span: &Span, kind: &str, text: Option<&str>) {
     }
 }
 
-/// Whole numbers go into spans with a sign: tracing-opentelemetry makes texts of the others.
+/// Converts a number for spans: tracing-opentelemetry exports unsigned numbers as strings.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Tokens, as far as they were reported.
+/// Token counts, as far as the vendor reported them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tokens {
     pub(crate) input: Option<u64>,

@@ -1,5 +1,5 @@
-//! Metrics for OpenTelemetry: each measurement is recorded as it is made, so that the SDK sees
-//! single values and can aggregate them as its views say.
+//! Metrics for OpenTelemetry. Each measurement is recorded as it is made, so that the views of the
+//! SDK can aggregate single values.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
@@ -26,7 +26,7 @@ enum Made {
 }
 
 impl OtelMetrics {
-    /// Make the instruments.
+    /// Creates the instruments.
     pub fn new(meter: &Meter) -> Self {
         Self {
             instruments: Instrument::ALL

@@ -12,7 +12,7 @@ use super::words::provider;
 use super::{Telemetry, Tokens, content, failed};
 use crate::client::Abilities;
 
-/// A run that is being watched.
+/// The span and the metrics of a run.
 pub(crate) struct RunWatch {
     telemetry: Telemetry,
     span: Span,
@@ -20,8 +20,8 @@ pub(crate) struct RunWatch {
 }
 
 impl Telemetry {
-    /// Watch a run. The span that is entered now becomes its parent, so this must be called by
-    /// the task that starts the run, not by the run's own task.
+    /// Starts the span of a run. Its parent is the current span, so this must be called by the task
+    /// that starts the run, not by the run's own task.
     pub(crate) fn run(&self, abilities: &Abilities, thread: &ThreadId) -> RunWatch {
         let span = info_span!(
             target: "throughline",
@@ -53,15 +53,15 @@ impl Telemetry {
     }
 }
 
-/// Name the run whose span is entered: its id is known only when its thread is free.
+/// Sets the run's id on the current span: it is known only when the thread is free.
 pub(crate) fn name_run(run: RunId) {
     Span::current().record("throughline.run", display(run));
 }
 
-/// What telemetry tells of a run that has ended.
+/// What telemetry records of a run that has ended.
 pub(crate) struct RunReport<'a> {
     pub(crate) run: RunId,
-    /// Why the run stopped, as a label.
+    /// The stop reason, as a label.
     pub(crate) stop: &'static str,
     pub(crate) tokens: Tokens,
     /// The kind of the error, as a label, and the error.
@@ -74,7 +74,7 @@ pub(crate) struct RunReport<'a> {
 }
 
 impl RunWatch {
-    /// Runs inside the span, and records how the run ended.
+    /// Polls the run inside its span, and records how it ended.
     pub(crate) async fn over<T>(
         self,
         run: impl Future<Output = T>,

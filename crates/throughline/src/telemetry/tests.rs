@@ -16,7 +16,7 @@ fn call() -> ToolCall {
     ToolCall::function(id, "tide", "{}")
 }
 
-/// Something whose text must not be asked for.
+/// A value that must not be formatted.
 struct Untold;
 
 impl fmt::Display for Untold {
@@ -26,8 +26,8 @@ impl fmt::Display for Untold {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_no_clock_is_read_and_no_text_is_made() {
-    // Content was asked for, but there is no subscriber.
+async fn without_a_subscriber_no_clock_is_read_and_no_text_is_formatted() {
+    // Content was requested, but there is no subscriber.
     let telemetry = Telemetry::of("harbour", Recording::Content, None);
     let watch = telemetry.tool(ids().run(), &call(), "{}", Effect::Once);
     assert!(watch.notes_nothing());
@@ -44,7 +44,7 @@ async fn where_nobody_listens_no_clock_is_read_and_no_text_is_made() {
 }
 
 #[tokio::test]
-async fn with_metrics_alone_times_are_taken_and_no_text_is_made() {
+async fn with_metrics_alone_times_are_taken_and_no_text_is_formatted() {
     let metrics = Metrics::new();
     let telemetry = Telemetry::of("harbour", Recording::Content, Some(metrics.clone()));
     let watch = telemetry.tool(ids().run(), &call(), "{}", Effect::Once);

@@ -11,19 +11,20 @@ use super::{Telemetry, content, failed};
 /// How an execution ended.
 pub(crate) struct ToolEnd<'a> {
     pub(crate) outcome: Outcome,
-    /// The class of the error, if there was one.
+    /// The kind of the error, if there was one.
     pub(crate) error: Option<&'static str>,
-    /// What the tool gave back.
+    /// The result of the tool.
     pub(crate) output: Option<&'a Output>,
-    /// The text of the error, made only if it is asked for.
+    /// The text of the error, formatted only if content is recorded.
     pub(crate) text: &'a dyn Fn() -> Option<String>,
 }
 
-/// A tool execution that is being watched. Dropping it before it ended says that it was cut off.
+/// The span and the metrics of a tool execution. If it is dropped before the end, the execution is
+/// recorded as cut off.
 pub(crate) struct ToolWatch {
     telemetry: Telemetry,
     span: Span,
-    /// The name, if there are metrics to count it in.
+    /// The name, if there are metrics.
     tool: Option<Box<str>>,
     effect: Effect,
     began: Option<Instant>,
@@ -31,7 +32,7 @@ pub(crate) struct ToolWatch {
 }
 
 impl Telemetry {
-    /// Watch a tool execution of the run whose span is entered.
+    /// Starts the span of a tool execution, as a child of the current run's span.
     pub(crate) fn tool(
         &self,
         run: RunId,
@@ -72,7 +73,7 @@ impl Telemetry {
 }
 
 impl ToolWatch {
-    /// Run the tool inside the span, so that spans which it makes are children, and tell how it
+    /// Polls the tool inside its span, so that spans of the tool are children, and records how it
     /// ended.
     pub(crate) async fn over<T>(
         mut self,
@@ -84,7 +85,7 @@ impl ToolWatch {
         done
     }
 
-    /// Whether there is neither a subscriber nor a metric to record to.
+    /// Whether there is neither a subscriber nor a metric.
     #[cfg(test)]
     pub(super) fn notes_nothing(&self) -> bool {
         self.span.is_disabled() && self.began.is_none() && self.tool.is_none()
@@ -121,7 +122,8 @@ impl Drop for ToolWatch {
         if self.ended {
             return;
         }
-        // What the run records of a call that was cut off while it ran, or that panicked.
+        // The same outcome as the run records for a call that was cut off while it ran, or that
+        // panicked.
         let (outcome, error) = match (std::thread::panicking(), self.effect) {
             (true, _) => (Outcome::Error, "panic"),
             (false, Effect::ReadOnly) => (Outcome::Cancelled, "cancelled"),

@@ -1,11 +1,11 @@
-//! The conventions' words for what we call otherwise.
+//! Names and values of the conventions.
 
 use throughline_model::json::{ArrayWriter, push_string};
 use throughline_model::{Response, Stop, Wire};
 
 use crate::client::Abilities;
 
-/// The name of a span: an operation and what it is done with.
+/// The name of a span: an operation and its object.
 pub(super) fn name(operation: &str, of: Option<&str>) -> String {
     match of {
         Some(of) => format!("{operation} {of}"),
@@ -14,7 +14,7 @@ pub(super) fn name(operation: &str, of: Option<&str>) -> String {
 }
 
 /// The name of a provider. A service that only speaks OpenAI's format is not OpenAI, so there the
-/// service's own name counts.
+/// service's own name is used.
 pub(super) fn provider(abilities: &Abilities) -> &str {
     let upstream = abilities.upstream.as_str();
     match (upstream, &abilities.wire) {
@@ -26,7 +26,7 @@ pub(super) fn provider(abilities: &Abilities) -> &str {
     }
 }
 
-/// Why the model stopped, once for each alternative: a list, which spans cannot hold, as JSON.
+/// Why the model stopped, once per alternative: a JSON list, because spans have no list values.
 pub(super) fn finish_reasons(response: &Response) -> String {
     let mut out = String::new();
     let mut reasons = ArrayWriter::new(&mut out);
@@ -37,7 +37,7 @@ pub(super) fn finish_reasons(response: &Response) -> String {
     out
 }
 
-/// Why a model stopped; where the conventions have no word, ours.
+/// Why the model stopped, in the words of the conventions or else in ours.
 pub(super) fn finish_reason(stop: &Stop) -> &str {
     match stop {
         Stop::Done => "stop",

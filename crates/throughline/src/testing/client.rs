@@ -22,13 +22,13 @@ pub enum CallMode {
     Streamed,
 }
 
-/// Who keeps the conversation of a recorded call.
+/// The history owner of a recorded call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RecordedOwner {
-    /// The caller does.
+    /// The caller stores the conversation.
     #[default]
     Caller,
-    /// The service does, from the answer with this id on.
+    /// The service stores it, up to the response with this id.
     Service(Option<String>),
 }
 
@@ -41,24 +41,24 @@ impl From<HistoryOwner<'_>> for RecordedOwner {
     }
 }
 
-/// One call of the model as the client received it.
+/// One call as the client received it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedCall {
     /// The model that the call named.
     pub model: Option<String>,
     /// The instructions.
     pub instructions: Option<String>,
-    /// The conversation.
+    /// The messages of the request.
     pub messages: Vec<Message>,
-    /// The names of the tools on offer.
+    /// The names of the offered tools.
     pub tools: Vec<String>,
-    /// Whether and which of them to call.
+    /// The tool choice.
     pub choice: ToolChoice,
-    /// How to answer.
+    /// The settings.
     pub settings: Settings,
-    /// Who keeps the conversation.
+    /// The history owner.
     pub kept: RecordedOwner,
-    /// Whole or streamed.
+    /// Whether the answer was requested whole or streamed.
     pub reading: CallMode,
 }
 
@@ -124,7 +124,7 @@ impl ScriptedClient {
         self
     }
 
-    /// Sets what the client says it can do.
+    /// Sets the abilities that the client declares.
     #[must_use]
     pub fn with_abilities(mut self, abilities: Abilities) -> Self {
         self.abilities = abilities;

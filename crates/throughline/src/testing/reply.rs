@@ -144,7 +144,7 @@ impl ScriptedReply {
         Self(ReplyKind::Decide(Box::new(decide)))
     }
 
-    /// The same, but the model thinks aloud first.
+    /// Puts reasoning before the answer.
     #[must_use]
     pub fn thinking(self, thought: impl Into<String>) -> Self {
         self.changed(|response| {
@@ -158,31 +158,31 @@ impl ScriptedReply {
         })
     }
 
-    /// The same with these figures: tokens sent, tokens made.
+    /// Sets the usage: input and output tokens.
     #[must_use]
     pub fn with_usage(self, input: u64, output: u64) -> Self {
         self.changed(|response| response.usage = Some(tokens(input, output)))
     }
 
-    /// The same without any figures.
+    /// Removes the usage.
     #[must_use]
     pub fn without_usage(self) -> Self {
         self.changed(|response| response.usage = None)
     }
 
-    /// The same with another reason to stop.
+    /// Sets the stop reason.
     #[must_use]
     pub fn with_stop(self, stop: Stop) -> Self {
         self.changed(|response| response.stop = stop)
     }
 
-    /// The same, kept by the service under this id.
+    /// Sets the id under which the service stores the conversation.
     #[must_use]
     pub fn kept_as(self, id: impl Into<String>) -> Self {
         self.changed(|response| response.service = Some(id.into()))
     }
 
-    /// The same after nothing happened for a while, by tokio's clock.
+    /// Delays the reply, by tokio's clock.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(ReplyKind::After(wait, Box::new(self)))
@@ -241,7 +241,7 @@ fn open(at: Place, content: &Content, events: &mut Vec<ReplyPart>) {
     }
 }
 
-/// A text that began and did not end.
+/// A text without its end.
 fn partial(text: String) -> Vec<ReplyPart> {
     let at = Place::new(0, 0, 0);
     [

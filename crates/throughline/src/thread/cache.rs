@@ -1,4 +1,4 @@
-//! Histories that are kept in memory, by the run that they end with.
+//! Histories in memory, by the run that they end with.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,25 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Message;
 use throughline_store::{NodeId, RunId, TenantScope};
 
-use super::found::RememberedNode;
+use super::opened_at::CachedNode;
 use crate::prompt::View;
 
-/// A view of at most so many bytes is copied when it is taken: copying is cheaper than reading, and
-/// the beginnings of conversations are what most branches begin at.
+/// The largest history that is copied when it is taken: copying is cheaper than reading it again,
+/// and most branches begin at the beginning of a conversation.
 const COPIED: usize = 16 << 10;
 
-/// What was rendered of a view of at most so many bytes is not kept: rendering it again is no more
-/// work than copying it for every branch, and it is most of what a short view takes.
+/// The largest history whose rendering is dropped: rendering it again costs no more than copying it
+/// for every branch, and it is most of the size of a short view.
 const RENDERED_AGAIN: usize = 6 << 10;
 
-/// What an entry takes in the two maps, beside what it refers to.
+/// The size of an entry in the two maps, without what it refers to.
 const ENTRY: usize = (size_of::<(RunId, Entry)>() + size_of::<(u64, RunId)>()) * 3 / 2;
 
-/// Views of histories, for hosts where every turn comes through a handle of its own. Nodes never
-/// change, so what was read and rendered once holds; what was not used for longest goes first.
+/// Caches histories, for hosts in which every turn has its own handle. Nodes never change, so an
+/// entry stays valid; the least recently used ones are evicted.
 ///
-/// A run takes the view of its node and leaves that of the node it made. Somebody who goes on from
-/// the older node once more reads it again, unless it is so short that a copy stayed.
+/// A run takes the history of its base node and leaves that of the node that it made. A later run
+/// that continues from the older node reads it again, unless it is short enough that a copy stayed.
 ///
 /// ```
 /// use throughline::thread::HistoryCache;
@@ -57,25 +57,25 @@ struct Entries {
 struct Entry {
     node: NodeId,
     held: CachedHistory,
-    /// What else somebody has to know who goes on there.
-    known: Option<RememberedNode>,
+    /// The state and settings at the node, if a run may begin there without a read.
+    known: Option<CachedNode>,
     bytes: usize,
     age: u64,
 }
 
-/// A history in memory.
+/// A cached history.
 pub(super) struct CachedHistory {
     pub(super) view: View,
-    /// The same messages as handles show them, handed on from one to the next: a list of its own for
-    /// each would touch every message of a long history for every turn.
-    pub(super) shown: Shown,
+    /// The same messages as handles show them, passed from one handle to the next: a new list for
+    /// each handle would touch every message of a long history in every turn.
+    pub(super) shown: MessageList,
 }
 
 /// A list of messages that handles share.
-pub(super) type Shown = Arc<Vec<Arc<Message>>>;
+pub(super) type MessageList = Arc<Vec<Arc<Message>>>;
 
 impl CachedHistory {
-    /// A view that nobody has shown yet.
+    /// A history that no handle has shown yet.
     pub(super) fn new(view: View) -> Self {
         let shown = Arc::new(view.messages().to_vec());
         Self { view, shown }
@@ -95,7 +95,7 @@ impl CachedHistory {
 }
 
 impl HistoryCache {
-    /// Histories of at most so many bytes in memory, with what is known and rendered of them.
+    /// A cache of at most this many bytes of memory, counting messages, renderings and compaction.
     pub fn new(most: usize) -> Self {
         Self {
             kept: Arc::default(),
@@ -107,18 +107,18 @@ impl HistoryCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many views are kept.
+    /// The number of cached histories.
     pub fn len(&self) -> usize {
         self.kept().by_run.len()
     }
 
-    /// Whether none is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes are held: messages, rendered text, what renderers and tool histories know, and the
-    /// lists in which they are kept.
+    /// The held bytes: messages, rendered text, the state of renderers and tool histories, and the
+    /// lists that hold them.
     pub fn held_bytes(&self) -> usize {
         self.kept().bytes
     }
@@ -128,8 +128,8 @@ impl HistoryCache {
         self.most
     }
 
-    /// Keep none of them any longer, as after threads were erased. Handles that took one still have
-    /// it.
+    /// Removes all histories, for example after threads were erased. Handles keep those that they
+    /// have taken.
     pub fn clear(&self) {
         let mut kept = self.kept();
         let tick = kept.tick;
@@ -139,24 +139,20 @@ impl HistoryCache {
         };
     }
 
-    /// Whether the view of a run's node is here, as far as one can know beforehand.
+    /// Whether there is a history for a run. It may be of another node of the run.
     pub(super) fn has(&self, run: RunId) -> bool {
         self.kept().by_run.contains_key(&run)
     }
 
-    /// Where a run ended and what is known of that place, if nobody has to read it.
-    pub(super) fn known(
-        &self,
-        scope: &TenantScope,
-        run: RunId,
-    ) -> Option<(NodeId, RememberedNode)> {
+    /// The node, state and settings where a run ended, if a run may begin there without a read.
+    pub(super) fn known(&self, scope: &TenantScope, run: RunId) -> Option<(NodeId, CachedNode)> {
         let kept = self.kept();
         let one = kept.by_run.get(&run)?;
         let known = one.known.as_ref().filter(|known| known.scope == *scope)?;
         Some((one.node, known.clone()))
     }
 
-    /// Take the history of a node, or a copy of it.
+    /// Takes the history of a node, or a copy of it.
     pub(super) fn take(&self, node: NodeId) -> Option<CachedHistory> {
         let mut kept = self.kept();
         let one = kept.by_run.get(&node.run)?;
@@ -171,12 +167,12 @@ impl HistoryCache {
         kept.remove(node.run).map(|one| one.held)
     }
 
-    /// Keep the history of a node.
-    pub(super) fn put(&self, node: NodeId, mut held: CachedHistory, known: Option<RememberedNode>) {
+    /// Stores the history of a node.
+    pub(super) fn put(&self, node: NodeId, mut held: CachedHistory, known: Option<CachedNode>) {
         if held.view.message_bytes() <= RENDERED_AGAIN {
             held.view.forget_rendered();
         }
-        let known_bytes = known.as_ref().map_or(0, RememberedNode::held_bytes);
+        let known_bytes = known.as_ref().map_or(0, CachedNode::held_bytes);
         let bytes = ENTRY + held.held_bytes() + known_bytes;
         if bytes > self.most {
             return;
@@ -207,7 +203,7 @@ impl HistoryCache {
 }
 
 impl Entries {
-    /// It was used just now.
+    /// Marks an entry as just used.
     fn touch(&mut self, run: RunId) {
         self.tick += 1;
         if let Some(one) = self.by_run.get_mut(&run) {
@@ -242,38 +238,38 @@ mod tests {
 
     #[test]
     fn a_view_is_taken_only_for_its_node_and_once_unless_it_is_short() {
-        let views = HistoryCache::new(1 << 20);
+        let cache = HistoryCache::new(1 << 20);
         let other = NodeId { step: 3, ..node(1) };
         for (text, stays) in [("short".to_owned(), true), ("x".repeat(COPIED), false)] {
-            views.put(node(1), said(&text), None);
-            assert!(views.take(other).is_none());
-            assert!(views.has(node(1).run));
-            let taken = views.take(node(1)).map(|held| held.view.messages().len());
+            cache.put(node(1), said(&text), None);
+            assert!(cache.take(other).is_none());
+            assert!(cache.has(node(1).run));
+            let taken = cache.take(node(1)).map(|held| held.view.messages().len());
             assert_eq!(taken, Some(1));
-            assert_eq!(views.take(node(1)).is_some(), stays);
-            assert_eq!(views.is_empty(), !stays);
+            assert_eq!(cache.take(node(1)).is_some(), stays);
+            assert_eq!(cache.is_empty(), !stays);
         }
     }
 
     #[test]
     fn what_was_not_used_for_longest_goes_first() {
         let one = ENTRY + said(&"x".repeat(1_000)).held_bytes();
-        let views = HistoryCache::new(2 * one);
+        let cache = HistoryCache::new(2 * one);
         for no in 1..=3 {
-            views.put(node(no), said(&"x".repeat(1_000)), None);
+            cache.put(node(no), said(&"x".repeat(1_000)), None);
         }
-        assert_eq!(views.len(), 2);
-        assert!(views.take(node(1)).is_none());
+        assert_eq!(cache.len(), 2);
+        assert!(cache.take(node(1)).is_none());
         assert!(
-            views.take(node(2)).is_some(),
+            cache.take(node(2)).is_some(),
             "which was used, so that 3 is the oldest"
         );
-        views.put(node(4), said(&"x".repeat(1_000)), None);
-        assert!(views.take(node(3)).is_none());
-        assert!(views.take(node(4)).is_some());
-        views.put(node(5), said(&"x".repeat(10_000)), None);
+        cache.put(node(4), said(&"x".repeat(1_000)), None);
+        assert!(cache.take(node(3)).is_none());
+        assert!(cache.take(node(4)).is_some());
+        cache.put(node(5), said(&"x".repeat(10_000)), None);
         assert!(
-            !views.has(node(5).run),
+            !cache.has(node(5).run),
             "one that is larger than all is not kept"
         );
     }

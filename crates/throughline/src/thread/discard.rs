@@ -1,34 +1,34 @@
-//! Giving up a run that was left unfinished.
+//! Discarding an unfinished run.
 
 use throughline_store::{At, Claim, Error, NodeId, Result, RunId, RunState, ThreadId};
 use tokio_util::sync::CancellationToken;
 
 use super::handle::Thread;
-use super::home::ScopedStore;
 use super::live::AtWork;
+use super::scoped_store::ScopedStore;
 use super::threads::Threads;
 use crate::trials::planted;
 
-/// A run that was discarded.
+/// A discarded run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardedRun {
     /// The run.
     pub run: RunId,
     /// Its thread.
     pub thread: ThreadId,
-    /// The last node that it published before: that stays in the history. `None` if nothing of the
-    /// run is visible.
+    /// The last node that the run published before; it remains in the history. `None` if nothing of
+    /// the run is visible.
     pub published: Option<NodeId>,
 }
 
 impl Threads {
-    /// Discard a run that is parked, interrupted, held or unpublished: it ends, and what it did not
-    /// publish never becomes history. Its waiting approvals are withdrawn. Messages that wait in the
-    /// thread's queue stay there. The next run on the thread starts at its head.
+    /// Discards a run that is parked, interrupted, held or unpublished: the run ends, and its
+    /// unpublished messages never become history. Its waiting approvals are withdrawn. Messages in
+    /// the thread's queue stay there. The next run on the thread starts at its head.
     ///
-    /// Refused with [`Busy`](Error::Busy) while this or another process works on the run, and with
+    /// Fails with [`Busy`](Error::Busy) while this or another process works on the run, and with
     /// [`WrongState`](Error::WrongState) once it is settled: committed, cancelled, failed or
-    /// discarded. Dropping the future leaves the run discarded, or as it was, or claimed by this
+    /// discarded. Dropping the future leaves the run discarded, unchanged, or claimed by this
     /// process; discarding it again is safe.
     ///
     /// ```
@@ -56,7 +56,7 @@ impl Threads {
     pub async fn discard(&self, run: RunId) -> Result<DiscardedRun> {
         let ScopedStore { store, scope, .. } = self.home();
         let seen = store.run(scope, run).await?;
-        // No task of this process may take the run up between here and its end.
+        // Keeps other tasks of this process from resuming the run meanwhile.
         let at_work = AtWork::alone(store, run, CancellationToken::new());
         if at_work.is_none() && !planted("loop-discards-working") {
             return Err(Error::Busy {
@@ -66,8 +66,8 @@ impl Threads {
             });
         }
         let claim = match seen.state {
-            // Of this process, and given up after an error of the storage; or of another one, which
-            // the store then says is busy.
+            // Either this process gave the run up after a storage error, or another process works
+            // on it, in which case the store returns `Busy`.
             RunState::Running => Claim::Own,
             RunState::Interrupted
             | RunState::Parked
@@ -88,10 +88,11 @@ impl Threads {
 }
 
 impl Thread {
-    /// Discard the run that this thread was left with: one that is parked, interrupted or held. See
-    /// [`Threads::discard`], which also discards runs that do not hold the thread, by their ids.
+    /// Discards the unfinished run of this thread: one that is parked, interrupted or held.
+    /// [`Threads::discard`] also discards runs that do not hold the thread, by their ids.
     ///
-    /// `None` if no such run is left. The handle shows the thread without the run from then on.
+    /// Returns `None` if there is no such run. Afterwards the handle shows the thread without the
+    /// run.
     ///
     /// ```
     /// use throughline::{Agent, Demo, StopReason, Thread, tool};

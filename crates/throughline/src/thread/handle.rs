@@ -1,4 +1,4 @@
-//! A thread: a handle on what a store keeps under an id.
+//! The handle on a thread of a store.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,19 @@ use throughline_store::{
     RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
 };
 
-use super::cache::{CachedHistory, Shown};
-use super::found::{End, OpenedAt, RememberedNode};
-use super::home::ScopedStore;
+use super::cache::{CachedHistory, MessageList};
 use super::journal::{Calls, Pending};
 use super::mailbox::{LeftCounter, Mailbox};
+use super::opened_at::{CachedNode, End, OpenedAt};
 use super::owner::{Owner, ThreadSettings};
+use super::scoped_store::ScopedStore;
 use crate::prompt::View;
 
-/// One conversation: its id, and the place in it where runs go on.
+/// A conversation: its id, and the point at which runs continue.
 ///
-/// A thread of a store is just its id: opened again, by whichever process, it has the same history,
-/// state and waiting run. One that was made with [`Thread::new`] has a store of its own, in memory,
-/// which goes with it.
+/// A thread of a shared store is just its id: any process that opens it gets the same history,
+/// state and waiting run. A thread that was made with [`Thread::new`] has its own in-memory store,
+/// which is dropped with it.
 ///
 /// ```
 /// use throughline::{Agent, Demo, Thread};
@@ -41,37 +41,37 @@ pub struct Thread {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What a thread's handle and the runs on it share.
+/// State that a thread's handle shares with its runs.
 pub(crate) struct Shared {
     pub(crate) home: ScopedStore,
     pub(crate) id: ThreadId,
-    /// Whether nobody but this handle can know of the store.
+    /// Whether the store belongs to this handle alone.
     pub(super) private: bool,
     pub(super) left: LeftCounter,
     seen: Mutex<HandleState>,
 }
 
-/// What is known of the thread; always something that was committed.
+/// What is known of the thread; always committed state.
 struct HandleState {
     place: Position,
-    /// A run that failed there, and whose journal the next run begins with.
+    /// A failed run whose journal the next run begins with.
     failed: Option<RunId>,
-    /// Known since the thread was opened, and not used by a run yet.
+    /// The point that was read when the thread was opened, until a run uses it.
     found: Option<Box<OpenedAt>>,
-    /// What was seen when the thread was last read, unless a run has gone on here since.
+    /// What the last read returned, unless a run has continued here since.
     looked: Option<LastRead>,
-    /// A history, and what was rendered of it. Nodes never change, so it holds as long as the node
-    /// is the one to go on from.
+    /// A history and its renderings. Nodes never change, so it is valid as long as runs continue at
+    /// its node.
     cached: Option<Cached>,
-    shown: Shown,
+    shown: MessageList,
     pending: Vec<Pending>,
     state: State,
     settings: ThreadSettings,
-    /// The same as the store has them.
+    /// The stored form of the settings.
     stored: Option<RawJson>,
 }
 
-/// What a handle saw of a thread when it read it.
+/// What a read of the thread returned.
 #[derive(Clone)]
 pub(crate) struct LastRead {
     pub(crate) version: Version,
@@ -87,18 +87,18 @@ impl LastRead {
     }
 }
 
-/// Where runs go on.
+/// Where runs continue.
 #[derive(Clone)]
 pub(super) enum Position {
     /// Nothing is stored yet.
     New(Box<Seed>),
-    /// At the head, wherever that is.
+    /// At the head, wherever it is.
     Head,
     /// At a node, without moving a head that is elsewhere.
     Node(NodeId),
 }
 
-/// What a thread begins with.
+/// The initial contents of a thread.
 #[derive(Clone)]
 pub(crate) struct Seed {
     pub(crate) thread: NewThread,
@@ -117,11 +117,11 @@ struct Cached {
 pub(crate) struct Loaded {
     /// `None` if nothing is stored yet.
     pub(crate) found: Option<Box<OpenedAt>>,
-    /// What the thread begins with, if nothing is stored yet.
+    /// The initial contents, if nothing is stored yet.
     pub(crate) seed: Option<Box<Seed>>,
-    /// Whether it goes on at a node, not at the head.
+    /// The node at which it continues, unless at the head.
     pub(crate) at_node: Option<NodeId>,
-    /// A run that failed there, and whose journal this one begins with.
+    /// A failed run whose journal this run begins with.
     pub(crate) failed: Option<RunId>,
     pub(crate) view: View,
     pub(crate) settings: ThreadSettings,
@@ -136,7 +136,7 @@ impl Loaded {
         }
     }
 
-    /// The node at which it goes on.
+    /// The node at which it continues.
     pub(crate) fn end(&self) -> Option<End> {
         self.found.as_ref()?.end
     }
@@ -147,30 +147,30 @@ impl Loaded {
     }
 }
 
-/// What a run leaves behind for the next one.
+/// What a run leaves for the next one.
 pub(crate) struct Leaving {
-    /// The node to go on from.
+    /// The node at which to continue.
     pub(crate) node: Option<NodeId>,
     pub(crate) view: View,
-    /// The state there, if the run changed what holds.
+    /// The state there, if the run changed it.
     pub(crate) state: Option<State>,
     pub(crate) pending: Vec<Pending>,
-    /// Whether nothing that belongs to the node is still to come.
+    /// Whether the node has neither open calls nor unsent results.
     pub(crate) closed: bool,
 }
 
 impl Thread {
-    /// A new thread with a store of its own, in memory.
+    /// A new thread with its own in-memory store.
     pub fn new() -> Self {
         Self::with_id(Ids::new(Arc::new(SystemClock)).thread())
     }
 
-    /// A new thread with an id of the caller's, and a store of its own, in memory.
+    /// A new thread with a given id and its own in-memory store.
     pub fn with_id(id: ThreadId) -> Self {
         Self::of(id, Vec::new())
     }
 
-    /// A new thread that starts with a history, and with a store of its own, in memory.
+    /// A new thread with a history and its own in-memory store.
     pub fn of(id: ThreadId, history: Vec<Message>) -> Self {
         Self::seeded(Seed {
             thread: NewThread::new(id),
@@ -186,18 +186,18 @@ impl Thread {
         let home = ScopedStore {
             store: Store::on(Arc::new(engine), ids),
             scope: TenantScope::local(),
-            views: None,
+            history_cache: None,
         };
         Self::made(home, true, seed)
     }
 
-    /// A thread that is made when something is said on it.
+    /// A thread that is created in the store with its first run.
     pub(super) fn made(home: ScopedStore, private: bool, seed: Seed) -> Self {
         let shown = seed.messages.iter().cloned().map(Arc::new);
         let shown = Arc::new(shown.collect());
         let state = seed.state.clone();
         let id = seed.thread.id.clone();
-        // Whoever made the settings wrote them just now.
+        // These settings were written by this library just now.
         let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
         let seen = HandleState {
             place: Position::New(Box::new(seed)),
@@ -224,7 +224,7 @@ impl Thread {
 
     /// A thread that was opened.
     ///
-    /// `read` says whether its messages were read; if not, they are in memory, or are read when they
+    /// `read` says whether its messages were read; if not, they are cached, or are read when they
     /// are needed.
     pub(super) fn opened(
         home: ScopedStore,
@@ -242,20 +242,20 @@ impl Thread {
         let node = opened.tip.map(|tip| tip.node);
         let held = match read {
             true => Some(CachedHistory::new(View::new(messages(entries)))),
-            false => node.and_then(|node| home.views.as_ref()?.take(node)),
+            false => node.and_then(|node| home.history_cache.as_ref()?.take(node)),
         };
         let stored = opened.thread.settings.clone();
         let settings = (settings, stored);
         Ok(Self::stored(home, id, place, opened.into(), held, settings))
     }
 
-    /// A thread at the node that a run left, if all of it is in memory. That it is still there is
-    /// seen when a run begins.
-    pub(super) fn remembered(home: &ScopedStore, run: RunId) -> Option<Self> {
-        let views = home.views.as_ref()?;
-        let (node, known) = views.known(&home.scope, run)?;
+    /// A thread at the node that a run left, if everything is cached. The begin of the next run
+    /// checks that it still exists.
+    pub(super) fn from_cache(home: &ScopedStore, run: RunId) -> Option<Self> {
+        let history_cache = home.history_cache.as_ref()?;
+        let (node, known) = history_cache.known(&home.scope, run)?;
         let settings = ThreadSettings::read(known.settings.as_ref()).ok()?;
-        let held = views.take(node)?;
+        let held = history_cache.take(node)?;
         let id = known.thread.clone();
         let settings = (settings, known.settings.clone());
         let found = OpenedAt::known(node, known);
@@ -303,49 +303,50 @@ impl Thread {
         }
     }
 
-    /// Its id: the public one, which is also its key in the store.
+    /// The id of the thread: the public one, which is also its key in the store.
     pub fn id(&self) -> &ThreadId {
         &self.shared.id
     }
 
-    /// Its history as this handle last saw it: what is published, oldest first. Runs through this
-    /// handle bring it up to date; [`Thread::refresh`] does too.
+    /// The published messages as this handle last read them, oldest first. Runs through this handle
+    /// and [`Thread::refresh`] update them.
     pub fn history(&self) -> Vec<Arc<Message>> {
         Vec::clone(&self.snapshot())
     }
 
-    /// The same, shared: what it costs does not depend on how long it is.
+    /// The shared list of [`Thread::history`]: the cost does not depend on its length.
     pub fn snapshot(&self) -> Arc<Vec<Arc<Message>>> {
         Arc::clone(&self.shared.seen().shown)
     }
 
-    /// The calls that wait, as this handle last saw it: those of a parked run, or of a node that is
-    /// marked open. They are what [`Run::approve`](crate::agent::Run::approve) and its kin take.
+    /// The waiting calls as this handle last read them: those of a parked run, or of a node that is
+    /// marked open. [`Run::approve`](crate::agent::Run::approve) and the other answers take them.
     pub fn pending(&self) -> Vec<Pending> {
         self.shared.seen().pending.clone()
     }
 
-    /// The failed run whose journal the next run begins with, see [`Threads::open_after`](crate::Threads::open_after).
+    /// The failed run whose journal the next run begins with, see
+    /// [`Threads::open_after`](crate::Threads::open_after).
     pub fn follows_failed(&self) -> Option<RunId> {
         self.shared.seen().failed
     }
 
-    /// Who owns its history.
+    /// The owner of the history.
     pub fn owner(&self) -> Owner {
         self.shared.seen().settings.owner.clone()
     }
 
-    /// The ids under which services keep this conversation, as this handle last saw them.
+    /// The ids under which services store this conversation, as this handle last read them.
     pub fn service_ids(&self) -> Vec<ServiceId> {
         self.shared.seen().state.services().to_vec()
     }
 
-    /// The state at the end of its history, as this handle last saw it.
+    /// The state at the end of the history, as this handle last read it.
     pub fn state(&self) -> State {
         self.shared.seen().state.clone()
     }
 
-    /// Where messages can be left while a run works.
+    /// The queue of messages for runs.
     pub fn mailbox(&self) -> Mailbox {
         Mailbox(Arc::clone(&self.shared))
     }
@@ -355,7 +356,7 @@ impl Thread {
     }
 }
 
-/// The messages of entries, without those of which nothing is left.
+/// The messages of entries, without empty ones.
 pub(crate) fn messages(entries: Vec<throughline_store::Entry>) -> Vec<Arc<Message>> {
     let whole = |entry: &throughline_store::Entry| {
         entry.redacted.is_none() || !entry.message.contents.is_empty()
@@ -385,7 +386,7 @@ impl Shared {
         self.seen().place.clone()
     }
 
-    /// Make the thread in the store, with what it begins with, if it is not there.
+    /// Creates the thread in the store, with its initial contents, if it does not exist.
     pub(crate) async fn create(&self) -> Result<()> {
         let Position::New(seed) = self.place() else {
             return Ok(());
@@ -414,7 +415,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Read the thread: one round trip, and none for one that is new. What is known already is not
+    /// Reads the thread in one round trip, or in none if it is new. What is known already is not
     /// read again.
     pub(crate) async fn load(&self) -> Result<Loaded> {
         let (place, failed, found, cached, settings) = {
@@ -442,11 +443,13 @@ impl Shared {
             Position::Node(node) => At::Node(throughline_store::NodeRef::Node(node)),
             Position::New(_) | Position::Head => At::Thread(self.id.clone()),
         };
-        let left = match (&self.home.views, &place) {
-            (Some(views), Position::Node(node)) => views.take(*node).map(|held| Cached {
-                node: Some(*node),
-                view: held.view,
-            }),
+        let left = match (&self.home.history_cache, &place) {
+            (Some(history_cache), Position::Node(node)) => {
+                history_cache.take(*node).map(|held| Cached {
+                    node: Some(*node),
+                    view: held.view,
+                })
+            }
             _ => None,
         };
         let cached = cached.or(left);
@@ -520,7 +523,7 @@ impl Shared {
         Ok(messages(entries))
     }
 
-    /// What a run left: the next one goes on from there.
+    /// Stores what a run left, at which the next one continues.
     pub(crate) fn keep(&self, left: Leaving) {
         let mut seen = self.seen();
         seen.failed = None;
@@ -535,7 +538,7 @@ impl Shared {
             seen.place = Position::Head;
         }
         let shown = left.view.messages();
-        // By address: what was read again may be the same message with less in it.
+        // By address: a message that was read again may have been redacted.
         let mut pairs = seen.shown.iter().zip(shown);
         let same =
             seen.shown.len() <= shown.len() && pairs.all(|(one, other)| Arc::ptr_eq(one, other));
@@ -549,9 +552,9 @@ impl Shared {
         if let Some(state) = left.state {
             seen.state = state;
         }
-        seen.cached = match (&self.home.views, left.node) {
-            (Some(views), Some(node)) => {
-                let known = left.closed.then(|| RememberedNode {
+        seen.cached = match (&self.home.history_cache, left.node) {
+            (Some(history_cache), Some(node)) => {
+                let known = left.closed.then(|| CachedNode {
                     scope: self.home.scope.clone(),
                     thread: self.id.clone(),
                     state: seen.state.clone(),
@@ -561,7 +564,7 @@ impl Shared {
                     view: left.view,
                     shown: Arc::clone(&seen.shown),
                 };
-                views.put(node, held, known);
+                history_cache.put(node, held, known);
                 None
             }
             (_, node) => Some(Cached {
@@ -573,14 +576,16 @@ impl Shared {
         seen.looked = None;
     }
 
-    /// Nothing came of it: what was read is not read again.
+    /// The run did not begin: what was read can be used by the next one.
     pub(crate) fn put_back(&self, loaded: Loaded) {
         let Some(found) = loaded.found else {
             return;
         };
         let node = found.node();
-        match (&self.home.views, node) {
-            (Some(views), Some(node)) => views.put(node, CachedHistory::new(loaded.view), None),
+        match (&self.home.history_cache, node) {
+            (Some(history_cache), Some(node)) => {
+                history_cache.put(node, CachedHistory::new(loaded.view), None);
+            }
             _ => {
                 self.seen().cached = Some(Cached {
                     node,
@@ -590,7 +595,7 @@ impl Shared {
         }
     }
 
-    /// The next run begins with the journal of one that failed here.
+    /// Makes the next run begin with the journal of a failed run.
     pub(super) fn after_failed(&self, run: RunId) {
         self.seen().failed = Some(run);
     }
@@ -600,7 +605,7 @@ impl Shared {
         Ok(View::new(self.whole(Vec::new(), node).await?))
     }
 
-    /// The calls that the parked run waits for, or the node that is marked open.
+    /// The calls for which the parked run, or the node that is marked open, waits.
     pub(super) async fn waiting(&self, found: Option<&OpenedAt>) -> Result<Vec<Pending>> {
         let Some(run) = found.and_then(OpenedAt::waits) else {
             return Ok(Vec::new());
@@ -608,7 +613,8 @@ impl Shared {
         let journal = self.home.store.journal(&self.home.scope, run).await?;
         let waits = match journal.run.state {
             RunState::Parked | RunState::Committed | RunState::Cancelled => true,
-            // What a failed run left is closed by the next one; the others are not over.
+            // The next run closes the calls of a failed run; runs in the other states have not
+            // ended.
             RunState::Failed
             | RunState::Running
             | RunState::Interrupted
@@ -623,7 +629,7 @@ impl Shared {
         Ok(super::journal::pending_of(&journal, &calls))
     }
 
-    /// Learn which calls wait where the thread was opened: one more read, if any do.
+    /// Reads which calls wait where the thread was opened: one more read, if any do.
     pub(super) async fn find_pending(&self) -> Result<()> {
         let waits = {
             let seen = self.seen();
@@ -640,23 +646,24 @@ impl Shared {
         Ok(())
     }
 
-    /// Have what is only remembered read after all: no run is to begin that would look at it.
+    /// Makes the next load read a point that is only cached, because no run begins that would check
+    /// it.
     pub(crate) fn distrust(&self) {
         let mut seen = self.seen();
         seen.found = seen.found.take().filter(|found| found.expects.is_none());
     }
 
-    /// Have the thread read again, whatever was found when it was opened.
+    /// Makes the next load read the thread again.
     pub(super) fn forget_found(&self) {
         self.seen().found = None;
     }
 
-    /// What was seen when the thread was last read.
+    /// What the last read returned.
     pub(crate) fn looked(&self) -> Option<LastRead> {
         self.seen().looked.clone()
     }
 
-    /// The thread is stored now.
+    /// Marks the thread as stored.
     pub(crate) fn exists(&self) {
         let mut seen = self.seen();
         if matches!(seen.place, Position::New(_)) {
@@ -680,7 +687,7 @@ impl Shared {
         self.seen().settings.clone()
     }
 
-    /// Change the settings of a thread that is not stored yet.
+    /// Changes the settings of a thread that is not stored yet; false if it is stored.
     pub(super) fn change_seed(&self, settings: &ThreadSettings) -> bool {
         let mut seen = self.seen();
         let Position::New(seed) = &mut seen.place else {

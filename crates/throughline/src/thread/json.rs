@@ -6,37 +6,37 @@ use throughline_model::{Message, Path};
 use throughline_store::{At, NewThread, RunId, RunState, State, ThreadId};
 
 use super::handle::{Seed, Thread};
-use super::home::ScopedStore;
+use super::scoped_store::ScopedStore;
 use super::threads::Threads;
 
-/// What stands at the beginning of a thread in JSON.
+/// The format and version of a thread's JSON.
 const FORMAT: &str = "throughline.thread/1";
 
 /// Why a thread cannot be written as JSON, or read from it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ThreadJsonError {
-    /// A run on it is not settled, and would be lost.
+    /// A run on the thread is not settled, and would be lost.
     #[error("{run} is {}; settle it before the thread is written", state.as_str())]
     Unsettled {
         /// The run.
         run: RunId,
-        /// Where it stands.
+        /// The state of the run.
         state: RunState,
     },
-    /// The JSON is no thread.
+    /// The JSON is not a thread.
     #[error("this is no thread in JSON")]
     Malformed(#[source] StoredError),
-    /// A later version wrote it.
+    /// A later version wrote the JSON.
     #[error("the thread was written as {found:?}, this program reads {FORMAT:?}; use a newer one")]
     Newer {
-        /// The format found.
+        /// The format that was found.
         found: String,
     },
-    /// The thread is one of a store: open it there.
+    /// The thread is in a store: open it there.
     #[error("thread {id} is one of a store; open it with Threads::from_json")]
     InStore {
-        /// Its id.
+        /// The id of the thread.
         id: ThreadId,
     },
     /// The store refused or failed.
@@ -44,19 +44,19 @@ pub enum ThreadJsonError {
     Store(#[from] throughline_store::Error),
 }
 
-/// What was read.
+/// A thread's JSON, parsed.
 enum Read {
     InStore(ThreadId),
     Whole(Box<Seed>, Vec<Message>),
 }
 
 impl Thread {
-    /// The thread as JSON. One of a store is its id and a format version, nothing else; one with a
-    /// store of its own has everything: history, state, settings, messages that wait. Results of
-    /// tools that no model was shown yet are history in it.
+    /// The thread as JSON. A thread of a shared store is its id and a format version. A thread with
+    /// a store of its own has everything: history, state, settings and queued messages. Tool
+    /// results that were not sent to a model yet become history in it.
     ///
-    /// Refused while a run of a thread with a store of its own is parked or unfinished: the JSON has
-    /// no journal.
+    /// Fails while a run of a thread with its own store is parked or unfinished, because the JSON
+    /// has no journal.
     ///
     /// ```
     /// use throughline::{Agent, Demo, Thread};
@@ -101,7 +101,7 @@ impl Thread {
             unsent = super::handle::messages(opened.unsent);
         }
         let mut messages = ArrayWriter::new(object.key("messages"));
-        // There is no journal to keep results in that were never sent: they become history.
+        // The JSON has no journal for unsent results: they become history.
         for message in self.history().iter().chain(&unsent) {
             message.write_json(messages.slot());
         }
@@ -124,8 +124,8 @@ impl Thread {
         Ok(())
     }
 
-    /// A thread with a store of its own from its JSON. Nothing is kept of one that does not read
-    /// as a whole.
+    /// Reads a thread with a store of its own from JSON. JSON that cannot be read completely is
+    /// refused.
     ///
     /// ```
     /// use throughline::thread::ThreadJsonError;
@@ -161,8 +161,8 @@ impl Thread {
 }
 
 impl Threads {
-    /// A thread from its JSON: one of this store is opened; one that brings everything along is
-    /// made here, unless its id is taken.
+    /// Reads a thread from JSON: opens a thread of this store; a thread with all its contents is
+    /// created here, unless its id is taken.
     ///
     /// ```
     /// use throughline::store::Store;
@@ -174,7 +174,7 @@ impl Threads {
     /// let thread = Thread::new();
     /// agent.run_on(&thread, "The tide is at four.").await?;
     ///
-    /// // Into a store, where its JSON is but its name.
+    /// // In a store, its JSON is just its id.
     /// let threads = Threads::of(&Store::open("memory:").await?);
     /// let stored = threads.from_json(&thread.to_json().await?).await?;
     /// let name = stored.to_json().await?;

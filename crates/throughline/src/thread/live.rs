@@ -1,7 +1,8 @@
-//! The runs that tasks of this process work on, and those that wait for a thread.
+//! Registries of this process: runs that a task works on, and runs that wait for a thread.
 //!
-//! A store knows which process owns a run, not whether anybody there still works on it: a task that
-//! met a storage error is gone while its process lives on. Such a run can be taken over at once.
+//! A store knows which process owns a run, but not whether a task of that process works on it:
+//! after a storage error the task is gone while the process lives on. Such a run can be taken over
+//! at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,20 +11,20 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use throughline_store::{OwnerId, RunId, Store};
 use tokio_util::sync::CancellationToken;
 
-/// By the process as the store knows it, and the run.
+/// By owner (this process, as the store knows it) and run.
 type Live = HashMap<(OwnerId, RunId), RunningTask>;
 
-/// What is known of a run that is worked on.
+/// A run that a task works on.
 struct RunningTask {
-    /// Cancels it.
+    /// Cancels the run.
     cancel: CancellationToken,
-    /// Cancelled when the task that works on it ends.
+    /// Cancelled when the task ends.
     over: CancellationToken,
 }
 
 static LIVE: LazyLock<Mutex<Live>> = LazyLock::new(Mutex::default);
 
-/// Runs that wait in a line; the token is cancelled when one does no longer.
+/// Runs that wait in a line. The token is cancelled when the run no longer waits.
 static WAITING: LazyLock<Mutex<HashMap<(OwnerId, RunId), CancellationToken>>> =
     LazyLock::new(Mutex::default);
 
@@ -31,18 +32,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run is worked on while this is held.
+/// Registers a run as being worked on, until it is dropped.
 pub(crate) struct AtWork(OwnerId, RunId);
 
 impl AtWork {
-    /// Work on a run that is new.
+    /// Registers a new run.
     pub(crate) fn on(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
         let owner = store.owner();
         lock(&LIVE).insert((owner, run), RunningTask::new(cancel));
         Self(owner, run)
     }
 
-    /// Work on a run, unless another task does.
+    /// Registers a run, unless a task works on it already.
     pub(crate) fn alone(store: &Store, run: RunId, cancel: CancellationToken) -> Option<Self> {
         let owner = store.owner();
         match lock(&LIVE).entry((owner, run)) {
@@ -73,11 +74,11 @@ impl Drop for AtWork {
     }
 }
 
-/// A run waits in a line while this is held.
+/// Registers a run as waiting in a line, until it is dropped.
 pub(crate) struct QueuedRun(OwnerId, RunId);
 
 impl QueuedRun {
-    /// A run waits from now on.
+    /// Registers a waiting run.
     pub(crate) fn on(store: &Store, run: RunId) -> Self {
         let owner = store.owner();
         lock(&WAITING).insert((owner, run), CancellationToken::new());
@@ -99,7 +100,7 @@ pub(crate) fn is_at_work(store: &Store, run: RunId) -> bool {
     lock(&LIVE).contains_key(&(store.owner(), run))
 }
 
-/// Cancel a run of this process, if it is one.
+/// Cancels a run if a task of this process works on it.
 pub(crate) fn cancel(store: &Store, run: RunId) {
     let works = lock(&LIVE);
     let token = works
@@ -111,8 +112,8 @@ pub(crate) fn cancel(store: &Store, run: RunId) {
     }
 }
 
-/// A token that is cancelled when this process no longer works on a run, or when the run no longer
-/// waits; `None` if it does neither here.
+/// A token that is cancelled when this process stops working on a run, or when the run stops
+/// waiting; `None` if this process does neither.
 pub(crate) fn over(store: &Store, run: RunId) -> Option<CancellationToken> {
     let key = (store.owner(), run);
     let works = lock(&LIVE).get(&key).map(|work| work.over.clone());

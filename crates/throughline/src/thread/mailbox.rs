@@ -8,9 +8,8 @@ use throughline_store::{DamageSite, Error, QueueNo, Result};
 
 use super::handle::Shared;
 
-/// Where messages for a thread are left while a run works on it. The run's next model call brings
-/// them to the model, each once, in the order in which they were left; what no run took waits for
-/// the next one, also in another process.
+/// The queue of messages for a thread. A run's next model call delivers them, each once and in
+/// order. A message that no run took waits for the next run, also in another process.
 ///
 /// ```
 /// use throughline::model::Message;
@@ -30,7 +29,8 @@ use super::handle::Shared;
 #[derive(Clone)]
 pub struct Mailbox(pub(super) Arc<Shared>);
 
-/// Counts what was left through this handle, so that a run looks only when there is something.
+/// Counts the messages that were queued through this handle, so that a run reads the queue only
+/// when there are any.
 #[derive(Default)]
 pub(super) struct LeftCounter(AtomicU64);
 
@@ -45,7 +45,7 @@ impl Mailbox {
         Self(Arc::clone(thread))
     }
 
-    /// Leave a message. When this answers, it is stored.
+    /// Queues a message. Returns when the message is stored.
     pub async fn leave(&self, message: impl Into<Message>) -> Result<()> {
         let message: Message = message.into();
         let body = RawJson::new(&message.to_json()).map_err(|error| {
@@ -62,7 +62,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// The messages that wait, oldest first.
+    /// The queued messages, oldest first.
     pub async fn waiting(&self) -> Result<Vec<Message>> {
         let queued = self.0.queued().await?;
         Ok(queued.into_iter().map(|(_, message)| message).collect())
@@ -70,7 +70,7 @@ impl Mailbox {
 }
 
 impl Shared {
-    /// What waits, with the numbers by which it is taken.
+    /// The queued messages, with the numbers by which they are removed.
     pub(crate) async fn queued(&self) -> Result<Vec<(QueueNo, Message)>> {
         if self.is_new() {
             return Ok(Vec::new());
@@ -86,12 +86,12 @@ impl Shared {
         queue.into_iter().map(read).collect()
     }
 
-    /// Whether only this handle can know of the store.
+    /// Whether the store belongs to this handle alone.
     pub(crate) fn is_private(&self) -> bool {
         self.private
     }
 
-    /// How often something was left through this handle.
+    /// How many messages were queued through this handle.
     pub(crate) fn left(&self) -> u64 {
         self.left.count()
     }

@@ -2,16 +2,17 @@ use async_trait::async_trait;
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 
-/// Why a message store of the application did not do what it was asked.
+/// Why a message store of the application failed.
 pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Messages in a system of the application: a thread whose [`Owner`](crate::thread::Owner) is `External`
-/// reads and appends here, while the journal of its runs stays with us.
+/// A message store of the application. A thread whose [`Owner`](crate::thread::Owner) is `External`
+/// reads its history and appends to it here, while the journal of its runs is in our store.
 ///
-/// Keys are the store's own: any JSON, compound ones too, and each append may give another. A store
-/// may reduce its own history; it is asked before each run and nothing is kept of its answer. It is
-/// appended to once, when the run ends and its journal has everything, also where each model call
-/// is to be published: what it has must never be more than what we can go on with.
+/// A key is any JSON value, and each append may return a new one. The store may shorten its own
+/// history; it is read before each run, and the result is not cached. There is one append per run,
+/// when the run ends and everything is journaled, also with
+/// [`Persistence::PerCall`](crate::thread::Persistence::PerCall): the store must never hold more
+/// than the journal can recover.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -68,16 +69,16 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[async_trait]
 pub trait MessageStore: Send + Sync {
-    /// The history under a key, oldest first; about `budget` tokens of it if one is given.
+    /// Returns the history under a key, oldest first; about `budget` tokens of it if given.
     async fn load(
         &self,
         key: &RawJson,
         budget: Option<u64>,
     ) -> Result<Vec<Message>, MessageStoreError>;
 
-    /// Add messages under a key. The same `idempotency` means the same append: a store that keeps
-    /// one copy of it loses and doubles nothing when a process dies in between. A key that is given
-    /// back is the thread's from then on.
+    /// Appends messages under a key. The same `idempotency` means the same append: a store that
+    /// remembers these keys neither loses nor duplicates messages when a process dies in between.
+    /// If a new key is returned, the thread uses it from then on.
     async fn append(
         &self,
         key: &RawJson,

@@ -1,26 +1,25 @@
-//! Threads: handles on conversations that a store keeps, and what is written of their runs.
+//! Threads: handles on conversations in a store, and the journal of their runs.
 
 mod cache;
 mod discard;
-mod found;
 mod handle;
-mod home;
 pub(crate) mod journal;
 mod json;
 pub(crate) mod live;
 mod mailbox;
 mod message_store;
+mod opened_at;
 mod owner;
 mod policy;
 mod recorder;
+mod scoped_store;
 mod threads;
-mod wishes;
+mod view_settings;
 
 pub use cache::HistoryCache;
 pub use discard::DiscardedRun;
 pub use handle::Thread;
 pub(crate) use handle::{Leaving, Loaded, Shared, messages};
-pub(crate) use home::ScopedStore;
 pub use journal::{Awaits, Pending, StopReason};
 pub use json::ThreadJsonError;
 pub(crate) use live::AtWork;
@@ -33,4 +32,5 @@ pub use policy::{
     Persistence,
 };
 pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
+pub(crate) use scoped_store::ScopedStore;
 pub use threads::{Deleted, OwnerError, Threads, VendorCopy};

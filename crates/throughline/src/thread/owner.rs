@@ -1,4 +1,4 @@
-//! Who owns a thread's history, and what else the library keeps with a thread.
+//! The owner of a thread's history, and the thread's other settings.
 
 use throughline_compact::ViewSettings;
 use throughline_model::Path;
@@ -7,27 +7,27 @@ use throughline_model::stored::{Fields, StoredError};
 
 use super::policy::Persistence;
 
-/// Who keeps a thread's history: a value on the thread, never a magic id.
+/// The owner of a thread's history. An explicit setting of the thread, never inferred from an id.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Owner {
-    /// A store of ours.
+    /// Our store.
     #[default]
     Local,
-    /// The service of an upstream. The id that it gave is in the thread's state.
+    /// The service of an upstream. The id that it issued is in the thread's state.
     Service {
         /// The name of the upstream.
         upstream: String,
     },
     /// A [`MessageStore`](crate::thread::MessageStore) of the application.
     External {
-        /// The name under which the agent knows it.
+        /// The name of the store in the agent.
         store: String,
-        /// The key to begin with; each append may give another.
+        /// The initial key; each append may return a new one.
         key: RawJson,
     },
 }
 
-/// What the library keeps with a thread.
+/// The settings that are stored with a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct ThreadSettings {
     pub(crate) owner: Owner,
@@ -36,7 +36,7 @@ pub(crate) struct ThreadSettings {
 }
 
 impl ThreadSettings {
-    /// The stored form; none if there is nothing to say.
+    /// The stored form; `None` if all settings have their defaults.
     pub(crate) fn to_json(&self) -> Option<RawJson> {
         if *self == Self::default() {
             return None;

@@ -1,65 +1,66 @@
-//! What is to become of history in the cases where one can choose.
+//! Choices about what happens to history.
 
 pub use throughline_store::Mode as Persistence;
 
 /// Whether a stored history equals what a storing vendor would hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Parity {
-    /// Everything that happened is history.
+    /// The history has everything that happened.
     #[default]
     None,
-    /// Results that no model was shown are left out of the history until they are sent.
+    /// Results that no model was sent are left out of the history until they are sent.
     Service,
 }
 
-/// What the next run does with one that died.
+/// What the next run does with an interrupted run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnInterrupt {
-    /// It is finished and published first.
+    /// The interrupted run is finished and published first.
     #[default]
     Resume,
-    /// Its finished part is published, what is open in it is closed.
+    /// The finished part of the interrupted run is published, and its open calls are closed.
     Close,
     /// The new run is refused.
     Reject,
 }
 
-/// What new input does with calls that wait for somebody.
+/// What new input does with calls that wait for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnOpenCalls {
-    /// They are withdrawn, and the parked run is published closed.
+    /// The calls are withdrawn, and the parked run is published, closed.
     #[default]
     Close,
-    /// The new run is refused and names them.
+    /// The new run is refused; the error names the calls.
     Reject,
 }
 
-/// What a run does when another works on its thread.
+/// What a run does when another run works on its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnBusy {
-    /// It is refused at once.
+    /// The new run is refused at once.
     #[default]
     Reject,
-    /// It waits in the thread's line and begins in its turn, after the runs that were accepted before
-    /// it, in whichever process; it sees their turns. A resume waits too.
+    /// The new run waits in the thread's line and begins after the runs that were accepted before
+    /// it, in this and in other processes; it continues from their results. A resume waits too.
     Queue,
-    /// It goes on from the old head as a branch of its own.
+    /// The new run continues from the old head as a branch.
     Branch,
-    /// The run at work is cancelled, closed and published; then this one begins, in its turn.
+    /// The runs before it are cancelled, closed and published; then the new run begins, in its
+    /// turn.
     Interrupt,
 }
 
-/// What to do when a service says that it keeps a conversation which is ours to keep.
+/// What to do when a service returns a conversation id for a thread that our store owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnServiceId {
     /// The run fails.
     #[default]
     Throw,
-    /// It is logged, and history stays ours.
+    /// A warning is logged, and the owner does not change.
     Warn,
     /// The thread is handed over to the service.
     Clear,
-    /// It is logged, and the thread is handed over to the service.
+    /// A warning is logged, and the thread is handed over to the service.
     WarnAndClear,
 }
 
@@ -73,28 +74,28 @@ impl OnServiceId {
     }
 }
 
-/// What to do about a call that was dispatched once and whose result is lost.
+/// What to do about a call that was dispatched and whose result is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnLost {
     /// The model is told that the outcome is unknown.
     #[default]
     Tell,
-    /// The run parks until somebody says what came of it.
+    /// The run parks until an operator reports the outcome.
     Park,
 }
 
-/// What becomes of a run that has to wait for somebody outside.
+/// What happens to a run that has to wait for approvals or for results of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnPark {
-    /// It waits, and is gone on with once the answers are there. Its history moves when it ends.
+    /// The run parks, and is resumed with the answers. Its history moves when it ends.
     #[default]
     Wait,
-    /// It ends there. What it said becomes a node marked open, and the answers begin the next run,
-    /// see [`Agent::reply_on`](crate::Agent::reply_on).
+    /// The run ends. Its answer becomes a node that is marked open, and the answers begin the next
+    /// run, see [`Agent::reply_on`](crate::Agent::reply_on).
     Publish,
 }
 
-/// What is to become of history where one can choose. Each run may choose otherwise.
+/// Choices about what happens to history. Each run can override them.
 ///
 /// ```
 /// use throughline::thread::{HistoryPolicy, OnBusy, OnInterrupt, Persistence};
@@ -117,18 +118,18 @@ pub enum OnPark {
 pub struct HistoryPolicy {
     /// When the history moves.
     pub persistence: Persistence,
-    /// Whether results that were never sent are history.
+    /// Whether unsent results are history.
     pub parity: Parity,
-    /// What becomes of a run that died.
+    /// What happens to interrupted runs.
     pub on_interrupt: OnInterrupt,
-    /// What becomes of calls that wait.
+    /// What happens to calls that wait.
     pub on_open_calls: OnOpenCalls,
     /// What to do when the thread is busy.
     pub on_busy: OnBusy,
-    /// What to do about a service that keeps history unasked.
+    /// What to do about an unexpected conversation id.
     pub on_service_id: OnServiceId,
     /// What to do about lost results.
     pub on_lost: OnLost,
-    /// What becomes of a run that has to wait.
+    /// What happens to a run that has to wait.
     pub on_park: OnPark,
 }

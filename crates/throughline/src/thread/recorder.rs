@@ -1,7 +1,7 @@
-//! What a run writes into its journal, in the order in which it happens.
+//! Writes the journal of a run.
 //!
-//! Things are noted here as they come and go out with the next write that can carry them; nothing
-//! is dispatched, sent or acknowledged before the write that it needs is committed.
+//! Items, results and events are buffered here and go out with the next write that can carry them.
+//! No call is dispatched, and no event sent, before the write that it depends on is committed.
 
 use throughline_model::Message;
 use throughline_model::json::RawJson;
@@ -11,9 +11,9 @@ use throughline_store::{
     StoredEvent, Through,
 };
 
-use super::home::ScopedStore;
+use super::scoped_store::ScopedStore;
 
-/// The journal of one run.
+/// The journal writer of one run.
 pub(crate) struct Recorder {
     home: ScopedStore,
     lease: Lease,
@@ -26,7 +26,7 @@ pub(crate) struct Recorder {
     events: Vec<StoredEvent>,
 }
 
-/// How a run ends that is published.
+/// How a published run ends.
 pub(crate) struct Closing {
     pub(crate) through: Through,
     pub(crate) ending: Ending,
@@ -53,34 +53,34 @@ impl Recorder {
         &self.home
     }
 
-    /// The number of the step that comes next.
+    /// The number of the next step.
     pub(crate) fn next_step(&self) -> u32 {
         self.next_step
     }
 
-    /// A message that goes out with the next step.
+    /// Buffers a message for the next step.
     pub(crate) fn say(&mut self, message: &Message) {
         NewItem::push(&mut self.items, message);
     }
 
-    /// Whether messages wait to be written.
+    /// Whether messages are buffered.
     pub(crate) fn has_items(&self) -> bool {
         !self.items.is_empty()
     }
 
-    /// A result that goes out with the next write of results.
+    /// Buffers a result for the next write of results.
     pub(crate) fn result(&mut self, result: CallResult) {
         self.results.push(result);
     }
 
-    /// Queued messages that are delivered with the next step.
+    /// Marks a queued message as delivered by the next step.
     pub(crate) fn deliver(&mut self, no: QueueNo) {
         if !crate::trials::planted("loop-delivers-twice") {
             self.dequeue.push(no);
         }
     }
 
-    /// An event that goes out with the next write that takes events.
+    /// Buffers an event for the next write that carries events.
     pub(crate) fn event(&mut self, event: StoredEvent) {
         self.events.push(event);
     }
@@ -92,7 +92,7 @@ impl Recorder {
         flush
     }
 
-    /// Record a step: what was said, and what was called.
+    /// Writes a step: its messages and the calls that were planned.
     pub(crate) async fn step(
         &mut self,
         calls: Vec<PlannedCall>,
@@ -119,7 +119,7 @@ impl Recorder {
         Ok(published)
     }
 
-    /// Record that calls are about to be dispatched.
+    /// Writes that calls are about to be dispatched.
     pub(crate) async fn intend(&self, step: u32, positions: &[u32]) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
@@ -127,7 +127,7 @@ impl Recorder {
             .await
     }
 
-    /// Ask for leave for calls that were planned without.
+    /// Writes that planned calls need an approval after all.
     pub(crate) async fn ask(&self, approvals: &[NewApproval]) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
@@ -135,7 +135,7 @@ impl Recorder {
             .await
     }
 
-    /// Write the results that were noted.
+    /// Writes the buffered results.
     pub(crate) async fn results(&mut self) -> Result<()> {
         if self.results.is_empty() {
             return Ok(());
@@ -154,14 +154,15 @@ impl Recorder {
         written
     }
 
-    /// The tools have run: a worker that resumes the run in this process need not run them again.
+    /// Keeps results of tools that have run, so that a worker of this process that resumes the run
+    /// does not run them again.
     pub(crate) fn keep_results(&self, results: Vec<CallResult>) {
         if !crate::trials::planted("loop-results-dropped") {
             self.home.store.keep_unwritten(self.lease.run, results);
         }
     }
 
-    /// Write the events that were noted.
+    /// Writes the buffered events.
     pub(crate) async fn flush(&mut self) -> Result<()> {
         let Some(events) = self.take_events() else {
             return Ok(());
@@ -172,7 +173,7 @@ impl Recorder {
             .await
     }
 
-    /// Publish, and end the run.
+    /// Publishes and ends the run.
     pub(crate) async fn publish(&mut self, closing: Closing) -> Result<Published> {
         let publish = Publish {
             step: self.next_step,
@@ -198,7 +199,7 @@ impl Recorder {
         published
     }
 
-    /// Park the run.
+    /// Parks the run.
     pub(crate) async fn park(&mut self) -> Result<()> {
         let events = self.take_events();
         let ScopedStore { store, scope, .. } = &self.home;
@@ -207,7 +208,7 @@ impl Recorder {
             .await
     }
 
-    /// End the run without publishing.
+    /// Ends the run without publishing.
     pub(crate) async fn end(&mut self, how: Stopped, note: RawJson) -> Result<()> {
         let end = End {
             how,
@@ -219,7 +220,7 @@ impl Recorder {
     }
 }
 
-/// Write results that an earlier worker of this process could not write.
+/// Writes results that an earlier worker of this process could not write.
 pub(crate) async fn write_unwritten(home: &ScopedStore, lease: Lease) -> Result<()> {
     let ScopedStore { store, scope, .. } = home;
     let kept = store.unwritten(lease.run);
@@ -231,15 +232,15 @@ pub(crate) async fn write_unwritten(home: &ScopedStore, lease: Lease) -> Result<
         if is_refused_by_disk(&error) || error.kind() == ErrorKind::Fenced {
             return Err(error);
         }
-        // The journal has other results by now, and they stand.
+        // The journal has other results by now, and they count.
         tracing::warn!(run = %lease.run, %error, "results that were kept in memory no longer fit the journal");
     }
     store.forget_unwritten(lease.run);
     Ok(())
 }
 
-/// Whether a write failed because of the store and not because of what it said: the same write may
-/// succeed later.
+/// Whether a write failed because of the storage and not because of its contents, so that the same
+/// write may succeed later.
 pub(crate) fn is_refused_by_disk(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Unavailable | ErrorKind::Full => true,

@@ -9,14 +9,14 @@ use throughline_store::{
 
 use super::cache::HistoryCache;
 use super::handle::{Position, Seed, Thread};
-use super::home::ScopedStore;
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
+use super::scoped_store::ScopedStore;
 
 /// How many threads or approvals a page has.
 const PAGE: usize = 100;
 
-/// The threads of a store: makes, opens, forks, lists and deletes them.
+/// The threads of a store: creates, opens, forks, lists and deletes them.
 ///
 /// ```
 /// use throughline::{Agent, Demo, Threads};
@@ -29,7 +29,7 @@ const PAGE: usize = 100;
 /// let thread = threads.new_thread();
 /// agent.run_on(&thread, "The tide is at four.").await?;
 ///
-/// // Elsewhere, by its id: history, state and a waiting run in one round trip.
+/// // Elsewhere, by its id: history, state and an unfinished run in one round trip.
 /// let again = threads.open(thread.id().clone()).await?;
 /// assert_eq!(again.history().len(), 2);
 /// # Ok(())
@@ -43,34 +43,33 @@ pub struct Threads {
 /// A copy that a vendor has of a deleted thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorCopy {
-    /// The upstream that keeps it.
+    /// The upstream that has the copy.
     pub upstream: String,
-    /// The sub-agent it belongs to; empty for the thread's own.
+    /// The sub-agent of the copy; empty for the thread itself.
     pub agent: String,
-    /// The vendor's id of it.
+    /// The vendor's id of the copy.
     pub id: String,
 }
 
-/// What became of a deleted thread.
+/// The result of deleting a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
-    /// Copies that stay with vendors: deleting here does not reach them. `docs/services.md` says
-    /// how each vendor deletes.
+    /// Copies at vendors, which are not deleted. `docs/services.md` says how to delete them.
     pub vendor_copies: Vec<VendorCopy>,
 }
 
-/// Why an owner cannot be changed.
+/// Why the owner of a history cannot be changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerError {
-    /// A run is at work, parked or unfinished.
+    /// A run on the thread is running, parked or interrupted.
     #[error("{run} on thread {thread} is {}; settle it first, then change who owns the history", state.as_str())]
     Unsettled {
         /// The thread.
         thread: ThreadId,
         /// The run.
         run: RunId,
-        /// Where it stands.
+        /// The state of the run.
         state: RunState,
     },
     /// The store refused or failed.
@@ -79,7 +78,7 @@ pub enum OwnerError {
 }
 
 impl Threads {
-    /// The threads of a store that a process has to itself: tenant `local`.
+    /// The threads of tenant `local`, for stores with a single user.
     pub fn of(store: &Store) -> Self {
         Self::scoped(store, TenantScope::local())
     }
@@ -90,20 +89,20 @@ impl Threads {
             home: ScopedStore {
                 store: store.clone(),
                 scope,
-                views: None,
+                history_cache: None,
             },
         }
     }
 
-    /// The threads of the store that a thread is in.
+    /// The threads of a thread's store.
     pub(super) fn at(home: ScopedStore) -> Self {
         Self { home }
     }
 
-    /// With views that outlive the handles on threads.
+    /// Sets a history cache, which outlives the handles on threads.
     #[must_use]
-    pub fn with_history_cache(mut self, views: HistoryCache) -> Self {
-        self.home.views = Some(views);
+    pub fn with_history_cache(mut self, history_cache: HistoryCache) -> Self {
+        self.home.history_cache = Some(history_cache);
         self
     }
 
@@ -121,13 +120,13 @@ impl Threads {
         &self.home.scope
     }
 
-    /// A new thread with an id of its own. It is stored when something is said on it.
+    /// A new thread with a generated id. It is stored with its first run.
     pub fn new_thread(&self) -> Thread {
         self.make(NewThread::new(self.home.store.ids().thread()))
     }
 
-    /// A new thread with an id, aliases, a title as the caller wants. It is stored when something
-    /// is said on it; if its id is taken by then, what is said goes on there.
+    /// A new thread with an id, aliases and a title of the caller's choice. It is stored with its
+    /// first run; if the id is taken by then, the run continues that thread.
     pub fn make(&self, thread: NewThread) -> Thread {
         self.made(thread, Leasing::Thread)
     }
@@ -147,18 +146,18 @@ impl Threads {
         Thread::made(self.home.clone(), false, seed)
     }
 
-    /// Open a thread by its id or an alias, to go on at its head; or by a node or a run (a response
-    /// id), to go on there. One round trip.
+    /// Opens a thread in one round trip: by its id or an alias to continue at its head, or by a
+    /// node or a run (a response id) to continue there.
     pub async fn open(&self, at: impl Into<At>) -> Result<Thread> {
         let at = at.into();
         let ScopedStore {
             store,
             scope,
-            views,
+            history_cache,
         } = &self.home;
-        // What is in memory is not read again.
-        let window = match (&at, views) {
-            (At::Node(node), Some(views)) if views.has(node.run()) => 0,
+        // A cached history is not read again.
+        let window = match (&at, history_cache) {
+            (At::Node(node), Some(history_cache)) if history_cache.has(node.run()) => 0,
             _ => usize::MAX,
         };
         let opened = store.open(scope, &at, window).await?;
@@ -167,11 +166,12 @@ impl Threads {
         Ok(thread)
     }
 
-    /// Open what a run left, to go on from there. Runs on it take no lease and wait for nobody: what
-    /// they publish becomes the head if that is still where they began, and a branch if not.
+    /// Opens a thread after a run, to continue there. Runs on it take no lease and wait for no
+    /// other run: the node that they publish becomes the head if that is still where they began,
+    /// and else a branch.
     ///
-    /// A run that failed left its journal: the next run begins with what was said in it, closed. One
-    /// that has not ended is [`NotFinal`](Error::NotFinal).
+    /// A failed run leaves its journal: the next run begins with its messages, closed. A run that
+    /// has not ended is [`NotFinal`](Error::NotFinal).
     pub async fn open_after(&self, run: RunId) -> Result<Thread> {
         match self.open(run).await {
             Err(Error::NotFinal {
@@ -184,25 +184,26 @@ impl Threads {
         let failed = store.run(scope, run).await?;
         let thread = match failed.base {
             Some(node) => self.open(node).await?,
-            // It was the first, and its thread has nothing: what it said opens another.
+            // It was the first run of its thread, which is empty: its messages begin another
+            // thread.
             None => self.make_free(NewThread::new(store.ids().thread())),
         };
         thread.shared.after_failed(run);
         Ok(thread)
     }
 
-    /// The same, for somebody who begins a run at once: what is in memory, see
-    /// [`Threads::with_history_cache`], is not read before. Whether it is still there and as it was is seen by
-    /// the run that begins, which reads it again if not. Until then the handle shows what is
-    /// remembered; [`Thread::refresh`] reads it.
+    /// Like [`Threads::open_after`], for callers that begin a run at once: a cached node
+    /// ([`Threads::with_history_cache`]) is not read. The begin of the run checks that the node
+    /// still exists unchanged, and reads it again if not. Until then the handle shows the cached
+    /// state; [`Thread::refresh`] reads it.
     pub async fn after(&self, run: RunId) -> Result<Thread> {
-        match Thread::remembered(&self.home, run) {
+        match Thread::from_cache(&self.home, run) {
             Some(thread) => Ok(thread),
             None => self.open_after(run).await,
         }
     }
 
-    /// Open the place where a run works.
+    /// Opens the thread at the node of a run.
     pub(crate) async fn open_run(&self, run: &Run) -> Result<Thread> {
         match (run.leased, run.published.or(run.base)) {
             (false, Some(node)) => self.open(node).await,
@@ -210,7 +211,7 @@ impl Threads {
         }
     }
 
-    /// Open a thread, or make it. Whoever comes second opens what the first one made.
+    /// Opens a thread, or creates it. Concurrent calls open the same thread.
     ///
     /// ```
     /// use throughline::store::{NewThread, Store, ThreadId};
@@ -234,7 +235,8 @@ impl Threads {
         Ok(thread)
     }
 
-    /// A new thread that goes on from any place of another. It shares everything up to there.
+    /// A new thread that continues from any point of another one. They share everything up to that
+    /// point.
     ///
     /// ```
     /// use throughline::store::{NewThread, Store, ThreadId};
@@ -266,7 +268,7 @@ impl Threads {
         self.open(id).await
     }
 
-    /// List threads, last touched first.
+    /// Lists threads, the most recently used first.
     pub async fn list(
         &self,
         filter: &ThreadFilter,
@@ -276,8 +278,7 @@ impl Threads {
         store.threads(scope, filter, after, PAGE).await
     }
 
-    /// Delete a thread. What vendors keep of it stays with them, and is named. Deleting again
-    /// changes nothing.
+    /// Deletes a thread. Copies at vendors remain and are listed. Deleting again changes nothing.
     ///
     /// ```
     /// use throughline::store::Store;
@@ -315,7 +316,7 @@ impl Threads {
         })
     }
 
-    /// Approvals that were asked for, newest first.
+    /// Approvals, newest first.
     pub async fn approvals(
         &self,
         filter: &ApprovalFilter,
@@ -325,13 +326,14 @@ impl Threads {
         store.approvals(scope, filter, after, PAGE).await
     }
 
-    /// Answer an approval. The tool runs when the run goes on: [`Agent::resume`](crate::Agent::resume).
+    /// Answers an approval. The tool runs when the run is resumed:
+    /// [`Agent::resume`](crate::Agent::resume).
     pub async fn answer(&self, answer: &Answer) -> Result<Approval> {
         let ScopedStore { store, scope, .. } = &self.home;
         self.home.sure(|| store.answer(scope, answer)).await
     }
 
-    /// Answer an approval as it was shown.
+    /// Answers an approval with the arguments that it showed.
     pub async fn decide(
         &self,
         approval: &Approval,
@@ -372,7 +374,7 @@ impl Threads {
 }
 
 impl Thread {
-    /// Read again what others may have changed.
+    /// Reads the thread again, to see changes by other handles and processes.
     ///
     /// ```
     /// use throughline::store::Store;
@@ -404,12 +406,12 @@ impl Thread {
         Ok(())
     }
 
-    /// Tokens of its history as the store has it: what each item was counted as when it entered,
-    /// added up. One small read, however long the history is.
+    /// The tokens of the history in the store: the sum of the counts that each item got when it was
+    /// stored. One small read, however long the history is.
     ///
-    /// Counts are estimates that hold for every vendor alike, see
-    /// [`tokens`](crate::model::tokens). Compaction does not change them: it changes what a model is
-    /// shown, not what is stored. A fork has what it shares with its origin in its total.
+    /// Counts are estimates that are the same for every vendor, see
+    /// [`tokens`](crate::model::tokens). Compaction does not change them, because it does not
+    /// change what is stored. The total of a fork includes what it shares with its origin.
     ///
     /// ```
     /// use throughline::{Agent, Demo, Thread};
@@ -438,11 +440,11 @@ impl Thread {
         Ok(tip.map_or(0, |tip| tip.tokens))
     }
 
-    /// Hand the history over to another owner. Refused while a run is at work, parked or
-    /// unfinished.
+    /// Hands the history over to another owner. Refused while a run is running, parked or
+    /// interrupted.
     ///
-    /// To a service: the next call sends the whole view once, then only what is new. From a service
-    /// to us: the view is the record of all that went through us.
+    /// To a service: the next call sends the whole history once, later ones only what is new. From
+    /// a service to our store: the history is the record of everything that went through us.
     ///
     /// ```
     /// use throughline::model::json::RawJson;
@@ -468,8 +470,8 @@ impl Thread {
         self.change(settings).await
     }
 
-    /// When runs on this thread move its history, whatever their agents say. A run that has begun
-    /// ends in the mode it began with; `None` leaves it to the agents again.
+    /// Sets when runs on this thread move its history, overriding their agents. A run that has
+    /// begun ends in the mode in which it began; `None` removes the override.
     ///
     /// ```
     /// use throughline::thread::Persistence;
@@ -479,7 +481,7 @@ impl Thread {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = Agent::builder(Demo::new()).build()?;
     /// let thread = Thread::new();
-    /// // Here every model call is history as soon as it is answered.
+    /// // Here every model call becomes history as soon as it is answered.
     /// thread.set_persistence(Some(Persistence::PerCall)).await?;
     /// agent.run_on(&thread, "The tide is at four.").await?;
     /// assert_eq!(thread.history().len(), 2);

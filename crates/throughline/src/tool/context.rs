@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{SetError, Tool};
 
-/// What tools depend on (a database, a client), by type.
+/// Values that tools depend on (a database, a client), by type.
 #[derive(Clone, Default)]
 pub struct Dependencies(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Dependencies {
-    /// Add one; an earlier one of the same type gives way.
+    /// Adds a value; it replaces an earlier one of the same type.
     pub fn insert<T: Any + Send + Sync>(&mut self, dependency: T) {
         self.0.insert(TypeId::of::<T>(), Arc::new(dependency));
     }
 
-    /// The one of a type.
+    /// The value of a type.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let found = self.0.get(&TypeId::of::<T>())?;
         Arc::clone(found).downcast().ok()
@@ -33,24 +33,24 @@ impl fmt::Debug for Dependencies {
     }
 }
 
-/// What a run lets a tool do to it.
+/// The operations that a tool may perform on its run.
 #[async_trait]
 pub(crate) trait RunHandle: Send + Sync {
-    /// Add tools, all or none.
+    /// Adds tools, all or none.
     fn add_tools(&self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError>;
-    /// Put a tool in the place of the one of its name.
+    /// Replaces the tool with the same name.
     fn replace_tool(&self, tool: Arc<dyn Tool>) -> Result<(), SetError>;
-    /// Take a tool away.
+    /// Removes a tool.
     fn remove_tool(&self, name: &str) -> Result<(), SetError>;
-    /// Ask for approval before a tool runs, from now on.
+    /// Requires approval for all later calls of a tool.
     fn guard_tool(&self, name: &str) -> Result<(), SetError>;
-    /// Say something to the model with the next call.
+    /// Queues a message for the next model call.
     async fn inject(&self, message: Message) -> throughline_store::Result<()>;
-    /// The conversation so far, as it was said.
+    /// The full conversation so far.
     fn record(&self) -> Vec<Arc<Message>>;
 }
 
-/// There is no run.
+/// The handle of [`CallContext::detached`]: there is no run.
 struct NoRun;
 
 #[async_trait]
@@ -87,7 +87,7 @@ pub struct CallContext {
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
-    /// The step: which model call of the run asked for this, from 0.
+    /// The model call of the run that made this call, from 0.
     pub step: u32,
     /// The round, from 0.
     pub round: u32,
@@ -95,9 +95,9 @@ pub struct CallContext {
     pub position: u32,
     /// The id of the call.
     pub call: CallId,
-    /// A key that is the same however often this call is dispatched, for services that take one.
+    /// The same key for every dispatch of this call, for services that take idempotency keys.
     pub idempotency_key: String,
-    /// Cancelled when the run is, or when its time is up.
+    /// Cancelled when the run is cancelled or out of time.
     pub cancel: CancellationToken,
     pub(crate) dependencies: Arc<Dependencies>,
     pub(crate) handle: Arc<dyn RunHandle>,
@@ -108,13 +108,13 @@ tokio::task_local! {
 }
 
 impl CallContext {
-    /// The call that the current task answers; `None` outside of tools.
+    /// The call that the current task runs; `None` outside of tools.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Clone::clone).ok()
     }
 
-    /// A context outside of any run, to call a tool by hand: in its tests, say. What a tool says to
-    /// the run goes nowhere.
+    /// A context without a run, to call a tool directly, for example in tests. Operations on the
+    /// run do nothing.
     ///
     /// ```
     /// use throughline::model::json::RawJson;
@@ -144,25 +144,25 @@ impl CallContext {
         }
     }
 
-    /// The same with what tools depend on.
+    /// Sets the values that tools depend on.
     #[must_use]
     pub fn with_dependencies(mut self, dependencies: Dependencies) -> Self {
         self.dependencies = Arc::new(dependencies);
         self
     }
 
-    /// Run a tool's future so that [`CallContext::current`] finds this.
+    /// Runs a tool's future so that [`CallContext::current`] finds this context.
     pub(crate) async fn scope<F: Future>(self, future: F) -> F::Output {
         CURRENT.scope(self, future).await
     }
 
-    /// What the agent was given for its tools, by type.
+    /// A value that the agent was given for its tools, by type.
     pub fn dependency<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.dependencies.get()
     }
 
-    /// Offer more tools from the next model call of this run on: all of them or, when a different
-    /// tool has one of the names, none.
+    /// Offers more tools from the next model call of this run on. Adds none of them if a different
+    /// tool has one of the names.
     pub fn add_tools(
         &self,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -170,28 +170,28 @@ impl CallContext {
         self.handle.add_tools(tools.into_iter().collect())
     }
 
-    /// Put a tool in the place of the one of its name, for the rest of this run.
+    /// Replaces the tool with the same name for the rest of this run.
     pub fn replace_tool(&self, tool: Arc<dyn Tool>) -> Result<(), SetError> {
         self.handle.replace_tool(tool)
     }
 
-    /// Take a tool away for the rest of this run.
+    /// Removes a tool for the rest of this run.
     pub fn remove_tool(&self, name: &str) -> Result<(), SetError> {
         self.handle.remove_tool(name)
     }
 
-    /// Ask for approval before a tool runs, for the rest of this run.
+    /// Requires approval before a tool runs, for the rest of this run.
     pub fn guard_tool(&self, name: &str) -> Result<(), SetError> {
         self.handle.guard_tool(name)
     }
 
-    /// The conversation so far, whatever the model is shown of it.
+    /// The full conversation so far, including what the model is not shown.
     pub(crate) fn record(&self) -> Vec<Arc<Message>> {
         self.handle.record()
     }
 
-    /// Say something to the model with its next call. When this answers, it is stored: if the run
-    /// ends before that call, the next run says it.
+    /// Sends a message to the model with its next call. Returns when the message is stored: if the
+    /// run ends before that call, the next run delivers it.
     pub async fn inject(&self, message: impl Into<Message>) -> throughline_store::Result<()> {
         self.handle.inject(message.into()).await
     }

@@ -1,31 +1,31 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a tool call failed. The model reads a general cause, or the whole text where an agent is
-/// told to show details.
+/// Why a tool call failed. The model is shown a general cause, or the whole text if the agent shows
+/// tool errors.
 pub struct ToolError {
     fault: ToolFault,
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// What kind of failure.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolFault {
-    /// The tool itself failed.
+    /// The tool failed.
     Failed,
-    /// The arguments are not what it takes. The model always reads why.
+    /// The arguments are not valid for the tool. The model is always shown the text.
     Arguments,
-    /// The tool says that it was cancelled.
+    /// The tool reports that it was cancelled.
     Cancelled,
-    /// The tool failed and says why in words that are meant for the model, which always reads them.
+    /// The tool failed, and the text is written for the model, which is always shown it.
     Reported,
-    /// The call was sent somewhere and no answer came back: whether it was done is not known.
+    /// The call was sent somewhere and got no answer: whether it had an effect is unknown.
     Lost,
 }
 
 impl ToolFault {
-    /// The stable name.
+    /// The stable name, for telemetry and the record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -38,7 +38,7 @@ impl ToolFault {
 }
 
 impl ToolError {
-    /// The tool itself failed.
+    /// The tool failed.
     pub fn new(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault: ToolFault::Failed,
@@ -46,7 +46,7 @@ impl ToolError {
         }
     }
 
-    /// The arguments are not what the tool takes; the model reads the text and can correct itself.
+    /// The arguments are not valid; the model is shown the text and can correct its call.
     pub fn arguments(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault: ToolFault::Arguments,
@@ -54,7 +54,7 @@ impl ToolError {
         }
     }
 
-    /// It was cancelled before it had an effect.
+    /// The tool was cancelled before it had an effect.
     pub fn cancelled(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault: ToolFault::Cancelled,
@@ -62,7 +62,7 @@ impl ToolError {
         }
     }
 
-    /// The tool failed, and the text is meant for the model.
+    /// The tool failed, and the text is written for the model.
     ///
     /// ```
     /// use throughline::tool::{ToolError, ToolFault};
@@ -77,7 +77,7 @@ impl ToolError {
         }
     }
 
-    /// The call was sent and its result is lost: it may have been done or not.
+    /// The call was sent and its result is lost: it may or may not have had an effect.
     pub fn lost(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault: ToolFault::Lost,
@@ -85,7 +85,7 @@ impl ToolError {
         }
     }
 
-    /// What kind of failure.
+    /// The kind of the failure.
     pub fn fault(&self) -> ToolFault {
         self.fault
     }

@@ -1,4 +1,4 @@
-//! What a model may call: tools, what is known of them, and what they are told of a call.
+//! Tools that a model may call, their specs, and the context of a call.
 
 mod arguments;
 mod context;
@@ -26,38 +26,39 @@ pub use set::{SetError, ToolSet};
 pub use spec::{Approval, Runs, ToolSpec};
 pub use throughline_store::Effect;
 
-/// Something that a model may call.
+/// A tool that a model may call.
 ///
-/// [`Tool::call`] gets arguments that fit the schema of its [`ToolSpec`], an object. It may be
-/// dropped at any await when the run is cancelled or out of time; what it did until then stays
-/// done, and its result is recorded as unknown unless its effect class says that it changes nothing.
+/// [`Tool::call`] receives an object that is valid for the schema of its [`ToolSpec`]. The future
+/// may be dropped at any await when the run is cancelled or out of time. Its effects until then
+/// remain, and the result is recorded as unknown unless the effect class says that the tool changes
+/// nothing.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What is known of it.
+    /// The spec of the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Run it.
+    /// Runs the tool.
     async fn call(
         &self,
         arguments: &RawJson,
         context: CallContext,
     ) -> Result<ToolOutput, ToolError>;
 
-    /// Say what became of an earlier dispatch of the same call whose result was lost. Asked only of
-    /// tools whose effect is [`Effect::Probe`]; others have no answer.
+    /// Reports what happened to an earlier dispatch of the same call whose result was lost. Called
+    /// only for tools whose effect is [`Effect::Probe`]; the default returns [`Probe::Unknown`].
     async fn probe(&self, _arguments: &RawJson, _context: CallContext) -> Result<Probe, ToolError> {
         Ok(Probe::Unknown)
     }
 }
 
-/// What became of a call whose result was lost.
+/// What happened to a call whose result was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// It had its effect, with this result.
+    /// The call had its effect, with this result.
     Done(ToolOutput),
-    /// It had none: the call may run again.
+    /// The call had no effect: it may run again.
     NotDone,
-    /// It is not known.
+    /// It is unknown whether the call had an effect.
     Unknown,
 }
 

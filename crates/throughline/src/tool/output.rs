@@ -4,32 +4,32 @@ use throughline_model::{Content, Output};
 
 use super::ToolError;
 
-/// What a tool gives back.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// What the model is shown.
     pub output: Output,
-    /// Whether the run shall end with this round.
+    /// Whether the run ends with this round.
     pub terminate: bool,
 }
 
 impl ToolOutput {
-    /// Text.
+    /// A text result.
     pub fn text(text: impl Into<String>) -> Self {
         Output::Text(text.into()).into()
     }
 
-    /// JSON.
+    /// A JSON result.
     pub fn json(json: RawJson) -> Self {
         Output::Json(json).into()
     }
 
-    /// Text and media.
+    /// A result of text and media.
     pub fn parts(parts: Vec<Content>) -> Self {
         Output::Parts(parts).into()
     }
 
-    /// The same, and the run ends with this round.
+    /// Ends the run with this round.
     #[must_use]
     pub fn and_terminate(mut self) -> Self {
         self.terminate = true;
@@ -46,14 +46,14 @@ impl From<Output> for ToolOutput {
     }
 }
 
-/// What a function may give back to be a tool: nothing, text, [`Json`], a [`ToolOutput`], or a
-/// `Result` of these.
+/// The return types of tool functions: nothing, text, [`Json`], a [`ToolOutput`], or a `Result` of
+/// these.
 pub trait IntoToolOutput {
-    /// The output, or why there is none.
+    /// Converts the value, or returns its error.
     fn into_tool_output(self) -> Result<ToolOutput, ToolError>;
 }
 
-/// A value that the model reads as JSON.
+/// A value that the model is shown as JSON.
 ///
 /// ```
 /// use throughline::tool::{IntoToolOutput, Json};

@@ -4,22 +4,22 @@ use throughline_model::ToolDef;
 
 use super::{Approval, Tool, ToolSpec};
 
-/// Why a set of tools cannot be changed in some way.
+/// Why a set of tools cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
-    /// Two tools have one name.
+    /// Two tools have the same name.
     #[error("two tools are called {name:?}; rename one or leave it out")]
     Clash {
         /// The name.
         name: String,
     },
-    /// A name that vendors refuse.
+    /// Vendors refuse the name.
     #[error("{name:?} cannot be the name of a tool; use 1 to 64 letters, digits, _ and -")]
     BadName {
         /// The name.
         name: String,
     },
-    /// There is no such tool.
+    /// There is no tool with this name.
     #[error("there is no tool called {name:?}")]
     Unknown {
         /// The name.
@@ -27,19 +27,19 @@ pub enum SetError {
     },
 }
 
-/// The tools of an agent or of a run, in the order in which they are offered. No two share a name.
+/// The tools of an agent or of a run, in the order in which they are offered. Names are unique.
 #[derive(Clone, Default)]
 pub struct ToolSet(Vec<Entry>);
 
 #[derive(Clone)]
 struct Entry {
     tool: Arc<dyn Tool>,
-    /// Set where the need for approval was added to what the tool itself says.
+    /// Whether approval is required beyond what the tool's spec says.
     guarded: bool,
 }
 
 impl ToolSet {
-    /// The tools of a list; refused if two share a name.
+    /// Makes a set; fails if two tools have the same name.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, SetError> {
         let mut set = Self::default();
         for tool in tools {
@@ -66,7 +66,7 @@ impl ToolSet {
             .position(|entry| entry.tool.spec().name == name)
     }
 
-    /// The tool of a name.
+    /// The tool with a name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.place(name).map(|place| &self.0[place].tool)
     }
@@ -79,7 +79,8 @@ impl ToolSet {
                 .is_some_and(|place| self.0[place].guarded)
     }
 
-    /// These tools in front of others: where a name is in both, these win.
+    /// Merges these tools over others: a tool of this set replaces the one with the same name, and
+    /// the remaining tools of this set follow.
     #[must_use]
     pub fn over(mut self, others: &Self) -> Self {
         let mut merged: Vec<Entry> = Vec::with_capacity(self.0.len() + others.0.len());
@@ -93,7 +94,7 @@ impl ToolSet {
         Self(merged)
     }
 
-    /// Add tools, all or none. The very same tool again is fine.
+    /// Adds tools, all or none. Adding the same tool again is allowed.
     pub fn add(&mut self, tools: Vec<Arc<dyn Tool>>) -> Result<(), SetError> {
         let mut grown = self.clone();
         for tool in tools {
@@ -109,21 +110,21 @@ impl ToolSet {
         Ok(())
     }
 
-    /// Put a tool in the place of the one of its name.
+    /// Replaces the tool with the same name.
     pub fn replace(&mut self, tool: Arc<dyn Tool>) -> Result<(), SetError> {
         let place = self.known(&tool.spec().name)?;
         self.0[place].tool = tool;
         Ok(())
     }
 
-    /// Take a tool away.
+    /// Removes a tool.
     pub fn remove(&mut self, name: &str) -> Result<(), SetError> {
         let place = self.known(name)?;
         self.0.remove(place);
         Ok(())
     }
 
-    /// Ask for approval before a tool runs.
+    /// Requires approval before a tool runs.
     pub fn guard(&mut self, name: &str) -> Result<(), SetError> {
         let place = self.known(name)?;
         self.0[place].guarded = true;
@@ -136,7 +137,7 @@ impl ToolSet {
         })
     }
 
-    /// What is known of each tool, in order.
+    /// The specs, in order.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.0.iter().map(|entry| entry.tool.spec())
     }
@@ -146,13 +147,13 @@ impl ToolSet {
         self.specs().map(|spec| spec.name.clone()).collect()
     }
 
-    /// The tools as they are offered to a model.
+    /// The tools in the form in which models are offered them.
     pub fn defs(&self) -> Vec<ToolDef> {
         let offered = self.specs().filter(|spec| spec.offered);
         offered.map(ToolSpec::to_def).collect()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,7 +5,7 @@ use throughline_store::Effect;
 
 use super::Parameters;
 
-/// Whether a person must approve a call before the tool runs.
+/// Whether a call must be approved before the tool runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Approval {
     /// No approval is needed.
@@ -15,43 +15,43 @@ pub enum Approval {
     Always,
 }
 
-/// Who runs a tool.
+/// Which side runs a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Runs {
-    /// The loop.
+    /// The agent loop runs the tool.
     #[default]
     Here,
-    /// The application: the tool is only declared, its calls wait for results from outside.
+    /// The application runs the tool: its calls wait for results from the application.
     Outside,
 }
 
-/// What is known of a tool. Everything but the name has a safe default.
+/// What an agent knows of a tool. Everything except the name has a safe default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// Its name, as the model calls it.
+    /// The name, as the model calls it.
     pub name: String,
-    /// What it does, for the model.
+    /// What the tool does, for the model.
     pub description: Option<String>,
-    /// What it takes.
+    /// The schema of its arguments.
     pub parameters: Parameters,
-    /// Whether models must keep to that exactly, if it was said.
+    /// Whether models must follow the schema strictly; `None` leaves it to the vendor's default.
     pub strict: Option<bool>,
-    /// The definition as a vendor writes it, for that vendor, if it says more than the rest.
+    /// A vendor's own form of the definition, used for that vendor.
     pub vendor: Option<Vendor>,
-    /// Whether models are told of it. One that is part of another definition is not.
+    /// Whether models are offered the tool. A tool that is part of another definition is not.
     pub offered: bool,
-    /// What a lost result means.
+    /// What happens after a lost result.
     pub effect: Effect,
-    /// Whether its calls have to be approved.
+    /// Whether its calls must be approved.
     pub approval: Approval,
-    /// Who runs it.
+    /// Which side runs it.
     pub runs: Runs,
     /// How long one call may take.
     pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
-    /// A tool without arguments that is run here, at most once for each call.
+    /// A tool without arguments that the loop runs, at most once per call.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -67,7 +67,7 @@ impl ToolSpec {
         }
     }
 
-    /// A function, unless its vendor's definition says that it takes free text.
+    /// A function, unless the vendor's definition says that it takes free text.
     fn family(&self) -> Family {
         let Some(Form::Item(json)) = self.vendor.as_ref().map(|vendor| &vendor.form) else {
             return Family::FUNCTION;
@@ -79,7 +79,7 @@ impl ToolSpec {
         }
     }
 
-    /// The tool as it is offered to a model.
+    /// The tool in the form in which models are offered it.
     pub fn to_def(&self) -> ToolDef {
         ToolDef {
             family: self.family(),

@@ -1,4 +1,4 @@
-//! What a run leaves when somebody cancels it or goes away: as far as one thread in memory shows it.
+//! What a run leaves when it is cancelled or dropped, on an in-memory thread.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn a_stream_that_is_dropped_cancels_its_run_and_the_thread_goes_on() {
             }
         }
         rig.agent.settled().await;
-        // The next run finds a thread in order.
+        // The next run finds a released thread with a closed history.
         assert_eq!(rig.run("and now?").await.text(), "at four");
         let history = rig.thread.history();
         assert_eq!(rig.history(), "u a u a");
@@ -106,7 +106,7 @@ fn a_failed_run_leaves_the_history_and_goes_on_from_its_finished_steps() {
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
         assert_eq!((tide.runs(), rig.client.calls()), (1, 3));
         assert_eq!(rig.history(), said(&outcome));
-        // One of which nothing finished leaves nothing.
+        // A failed run without finished steps leaves nothing.
         rig.client
             .push(Step::fails(throughline::client::ErrorKind::Unavailable));
         let run = rig.agent.run_on(&rig.thread, "again?");

@@ -1,4 +1,4 @@
-//! Tools that are changed while a run goes on.
+//! Tools that change while a run is in progress.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn b44_an_added_tool_is_offered_from_the_next_model_call_of_this_run_on() {
     both(async |how| {
         let extra = Fake::named("extra");
         let steps = [
-            // In the same round the tool is not there yet.
+            // In the same round the tool is not offered yet.
             Step::calls([("c1", "adder", "{}"), ("c2", "extra", "{}")]),
             Step::calls([("c3", "extra", "{}")]),
             Step::text("done"),

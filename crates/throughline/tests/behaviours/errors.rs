@@ -62,7 +62,7 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
                 (format!("c{call}"), name, "{}")
             }))
         };
-        // All of five, then one of five: two failed rounds, below the limit of three.
+        // All of five fail, then one of five: two failed rounds, below the limit of three.
         let steps = [five("bad"), five("good"), Step::text("done")];
         let rig = Rig::new(how, steps, |agent| {
             agent.tool(Fake::failing("bad")).tool(Fake::named("good"))
@@ -71,7 +71,7 @@ fn b26_a_round_fails_once_however_many_of_its_calls_do() {
         assert_eq!(outcome.stop, StopReason::Done);
         assert!(said(&outcome).contains("t(c0:error,c1,c2,c3,c4)"));
 
-        // Beside `ok`, results that say that a call was not run are no failure.
+        // Results that say that a call was not run are not failures.
         for ending in [Ending::Rejected, Ending::Expired] {
             let guarded = Fake::named("guarded").with(|spec| {
                 spec.approval = throughline::tool::Approval::Always;
@@ -124,7 +124,7 @@ fn b27_the_model_reads_details_of_an_error_only_when_it_may() {
     });
 }
 
-/// The errors that the trace of a run has.
+/// The errors in the steps of a run.
 fn trace(outcome: &Outcome) -> Vec<&str> {
     outcome
         .steps
@@ -136,7 +136,7 @@ fn trace(outcome: &Outcome) -> Vec<&str> {
         .collect()
 }
 
-/// A tool that wants a port.
+/// A tool that requires a port.
 fn tide() -> Fake {
     Fake::named("tide").with(|spec| {
         let schema =
@@ -165,7 +165,7 @@ fn b28_arguments_that_are_not_json_are_refused_with_the_place_and_kept() {
 #[test]
 fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
     both(async |how| {
-        // What broke off, and what happens to be JSON that fits.
+        // A fragment, and a fragment that happens to be valid JSON.
         for raw in [r#"{"port": "Bre"#, r#"{"port": "Brest"}"#] {
             let tide = tide();
             let calls = [("c1", "tide", r#"{"port":"Hull"}"#), ("c2", "tide", raw)];
@@ -173,7 +173,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
             let steps = [cut, Step::text("done")];
             let rig = Rig::new(how, steps, |agent| agent.tool(tide.clone()));
             let outcome = rig.run("go").await;
-            // The call before it was whole.
+            // The call before it was complete.
             assert_eq!(tide.runs(), 1, "{raw}");
             assert_eq!(said(&outcome), "u a(c1,c2) t(c1,c2:error) a");
             let text = result_text(&outcome.messages, "c2");
@@ -189,7 +189,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_marked_and_refused_for_that() {
             let kept = contents[1].as_tool_call().unwrap();
             assert_eq!(kept.arguments, Arguments::Text(raw.to_owned()));
         }
-        // A text behind the call was cut, not the call.
+        // The text after the call was cut, and not the call.
         let tide = tide();
         let id = CallId::natural("c1").unwrap();
         let call = ToolCall::function(id, "tide", r#"{"port":"Hull"}"#);
@@ -224,7 +224,7 @@ fn a_call_that_its_vendor_calls_incomplete_is_not_run() {
             let outcome = rig.run("go").await;
             assert_eq!(said(&outcome), "u a(c1) t(c1:error) a");
             assert_eq!(tide.runs(), 0);
-            // No limit was reached, so none is named.
+            // No limit was reached, so the error names none.
             let text = result_text(&outcome.messages, "c1");
             assert!(text.contains(reason) && !text.contains("limit"), "{text}");
         }
@@ -322,7 +322,7 @@ fn b32_an_unknown_tool_gets_an_error_that_lists_the_names() {
             "{text}"
         );
         assert_eq!(good.runs(), 1);
-        // It was a failed round.
+        // The round counted as failed.
         assert_eq!(outcome.stop, StopReason::ErrorLimit);
     });
 }

@@ -1,4 +1,4 @@
-//! Calls that are not ours to run.
+//! Calls that the vendor runs.
 
 use throughline::StopReason;
 use throughline::model::{
@@ -27,7 +27,7 @@ fn b41_a_call_of_the_vendors_is_recorded_and_not_run() {
     both(async |how| {
         let tide = Fake::named("tide");
         let mut contents = vendor_pair("ws_1").to_vec();
-        // One whose result stays with the vendor needs none here.
+        // A call whose result stays with the vendor needs none here.
         contents.push(vendor_pair("ws_2")[0].clone());
         contents.push(Content::text("found it"));
         let steps = [Step::contents(contents.clone())];
@@ -71,7 +71,7 @@ fn b42_a_pair_in_one_response_is_kept_and_a_call_beside_it_runs() {
 fn b43_a_loop_over_a_client_that_ran_the_tools_runs_none_again() {
     both(async |how| {
         let tide = Fake::named("tide");
-        // What an agent below says: its calls, their results and its answer.
+        // The messages of a nested agent: its calls, their results and its answer.
         let asked = ToolCall::function(CallId::natural("c1").unwrap(), "tide", "{}");
         let answered = asked.answer(Outcome::Ok, Output::Text("04:12".into()));
         let messages = vec![

@@ -1,4 +1,4 @@
-//! Messages that are injected while a run goes on.
+//! Messages that are injected during a run.
 
 use std::time::Duration;
 
@@ -101,7 +101,8 @@ fn b49_a_hundred_injections_arrive_once_each_in_the_order_of_acceptance() {
                 let (mailbox, accepted) = (mailbox.clone(), std::sync::Arc::clone(&accepted));
                 tasks.spawn(async move {
                     sleep(Duration::from_millis(number * 37 % 100)).await;
-                    // Held while the message is left: this order is the order of acceptance.
+                    // Held while the message is queued, so that this order is the order of
+                    // acceptance.
                     let mut accepted = accepted.lock().await;
                     mailbox
                         .leave(Message::user(number.to_string()))

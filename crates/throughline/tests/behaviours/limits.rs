@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::behaviours::support::{Fake, How, Rig, both, said};
 
-/// A model that always calls, numbering its calls.
+/// A model that always makes calls, with consecutive ids.
 fn always_calling(calls: usize) -> ScriptedClient {
     ScriptedClient::answering(move |asked| {
         let round = asked.messages.len();

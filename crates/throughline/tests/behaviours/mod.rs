@@ -1,5 +1,5 @@
-//! One test for each line of the library's behaviours: its name is the line's number and content.
-//! Each runs whole and streamed.
+//! Tests of the library's behaviours; each name has the number and the content of a rule. They run
+//! with whole and with streamed answers.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

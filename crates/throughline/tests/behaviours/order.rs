@@ -46,7 +46,7 @@ fn b2_three_rounds_then_text_has_each_result_directly_after_its_call() {
     });
 }
 
-/// Tools that end after 1, 2 and 3 time units, called so that they end in the order 3, 1, 2.
+/// Tools that end after 1, 2 and 3 time units, called in an order in which they end as 3, 1, 2.
 fn slow() -> Fake {
     Fake::doing("slow", |arguments, _| async move {
         let wait = arguments.value().get("wait").and_then(Value::as_u64);
@@ -119,7 +119,7 @@ fn b6_a_tool_that_returns_nothing_is_ok_and_shown_as_a_fixed_text() {
         let result = outcome.messages[2].contents[0].as_tool_result().unwrap();
         assert_eq!(result.outcome, throughline::model::Outcome::Ok);
         assert_eq!(result.output, Output::None);
-        // Each vendor is shown something, and accepts it.
+        // Every vendor is sent a text, and accepts it.
         for wire in [
             Wire::OpenAiChat,
             Wire::OpenAiResponses,

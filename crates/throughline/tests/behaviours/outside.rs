@@ -1,4 +1,4 @@
-//! Tools that are only declared, and approvals as far as one thread in memory shows them.
+//! Declared tools, and approvals on an in-memory thread.
 
 use throughline::StopReason;
 use throughline::agent::RunError;
@@ -110,7 +110,7 @@ fn an_approved_call_runs_once_and_a_rejected_one_never() {
         let parked = rig.run("go").await;
         assert_eq!((parked.stop, guarded.runs()), (StopReason::Parked, 0));
         let ids = parked.pending.clone();
-        // One is answered: it runs, the model waits for the other.
+        // One is answered and runs; the model waits for the other.
         let run = rig.agent.resume(&rig.thread).approve(&ids[1]);
         let still = how.finish(run).await.unwrap();
         assert_eq!((still.stop, guarded.runs()), (StopReason::Parked, 1));

@@ -1,4 +1,4 @@
-//! Streaming equals not streaming.
+//! Streamed and whole answers are equal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::behaviours::support::{Fake, How, Rig, both, said};
 
-/// A script for each way to stop.
+/// A script for each stop reason.
 fn script(stop: StopReason) -> Vec<Step> {
     let tide = |id: &'static str| Step::text_and_calls("hm", [(id, "tide", "{}")]);
     match stop {
@@ -99,7 +99,7 @@ fn b78_streamed_and_whole_runs_store_the_same_bytes_for_every_stop_reason() {
     }
 }
 
-/// What updates come to.
+/// The response that updates fold to.
 fn gathered(updates: impl IntoIterator<Item = Update>) -> Response {
     let mut fold = Fold::new();
     for event in events_of(updates) {
@@ -125,7 +125,7 @@ fn update(content: Content) -> Update {
     }
 }
 
-/// Run an agent on what updates say, whole and streamed.
+/// Runs an agent on updates, whole and streamed.
 async fn run_on(how: How, updates: Vec<Update>) -> Outcome {
     let rig = Rig::new(how, [Step::events(events_of(updates))], |agent| agent);
     rig.run("go").await
@@ -147,7 +147,7 @@ fn b79_a_new_message_starts_only_where_a_present_value_differs() {
             piece(None, Some("pilot"), None, "c"),
             piece(Some("m1"), Some("pilot"), Some(Role::Assistant), "d"),
             piece(None, None, None, "e"),
-            // Another id, another author, another role: three more messages.
+            // A different id, author or role: three more messages.
             piece(Some("m2"), None, None, "f"),
             piece(None, Some("pilot"), None, "g"),
             piece(None, Some("master"), None, "h"),
@@ -239,7 +239,7 @@ fn chat() -> &'static dyn Codec {
     codec(&Wire::OpenAiChat).unwrap()
 }
 
-/// The frames of an event stream, pushed in pieces.
+/// The frames of an event stream that arrives in pieces.
 fn frames<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Vec<throughline_wire::sse::Frame> {
     let mut decoder = Decoder::new(SseLimits::default());
     let mut frames = Vec::new();
@@ -253,7 +253,7 @@ fn frames<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Vec<throughline_wir
     frames
 }
 
-/// The events of a stream of a format.
+/// The events of a stream in a format.
 fn events(codec: &dyn Codec, sse: &str) -> Vec<Event> {
     let mut stream = codec.stream();
     let mut events = Vec::new();
@@ -617,7 +617,7 @@ fn b91_metadata_and_empty_text_make_no_message_and_unknown_things_are_kept_or_sk
     };
     assert_eq!(body.get(), r#"{"tier":"fast","trace":2}"#);
 
-    // A vendor's unknown event is skipped, its unknown item kept.
+    // An unknown event of a vendor is skipped, an unknown item is kept.
     let frame =
         |kind: &str, rest: &str| format!("event: {kind}\ndata: {{\"type\":\"{kind}\",{rest}}}\n\n");
     let item = r#"{"type":"brand_new","id":"bn_1","x":1.0}"#;

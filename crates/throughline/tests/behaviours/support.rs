@@ -1,5 +1,5 @@
-//! What the behaviours share: a scripted agent on a thread in memory, and a clock that moves when
-//! everything waits.
+//! Shared by these tests: a scripted agent on an in-memory thread, and a clock that advances when
+//! all tasks wait.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 
 pub(crate) use throughline_testkit::stage::{Fake, How, result_text, said, short};
 
-/// Run a test whole and streamed, on a clock that moves only when everything waits.
+/// Runs a test whole and streamed, on a clock that advances only when all tasks wait.
 pub(crate) fn both(test: impl AsyncFn(How)) {
     for how in How::ALL {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -53,7 +53,7 @@ impl Rig {
         }
     }
 
-    /// Run with an input.
+    /// Runs the agent with an input.
     pub(crate) async fn run(&self, input: &str) -> Outcome {
         let run = self.agent.run_on(&self.thread, input);
         self.how
@@ -62,7 +62,7 @@ impl Rig {
             .expect("a run that does not fail")
     }
 
-    /// The history in short.
+    /// The history in short form.
     pub(crate) fn history(&self) -> String {
         short(self.thread.history().iter().map(|message| &**message))
     }

@@ -93,7 +93,7 @@ const TIDE: &str = r#"{"port":"Hull","high":"04:12"}"#;
 #[test]
 fn b53_a_typed_run_reads_the_final_answer_only() {
     both(async |how| {
-        // What is said on the way would not fit.
+        // Intermediate answers would not fit the type.
         let steps = [
             Step::text_and_calls("let me see", [("c1", "tide", "{}")]),
             Step::text_and_calls("{\"port\":1}", [("c2", "tide", "{}")]),
@@ -150,7 +150,7 @@ fn b54_an_answer_that_does_not_fit_is_an_error_and_still_history() {
 #[test]
 fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
     both(async |how| {
-        // Parked.
+        // A parked run.
         let guarded = Fake::named("guarded").with(|spec| spec.approval = Approval::Always);
         let steps = [Step::calls([("c1", "guarded", "{}")])];
         let rig = Rig::new(how, steps, |agent| agent.tool(guarded));
@@ -158,7 +158,7 @@ fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
         let typed = typed.await.unwrap();
         assert!(typed.value.is_none());
         assert_eq!(typed.outcome.stop, StopReason::Parked);
-        // Refused.
+        // A refusal.
         let refusal = Content::new(Body::Refusal(Text {
             text: "I cannot say".into(),
             citations: vec![],
@@ -169,7 +169,7 @@ fn b55_a_typed_run_without_an_answer_has_no_value_and_no_parse_error() {
         let typed = typed.await.unwrap();
         assert!(typed.value.is_none());
         assert_eq!(typed.outcome.refusal().as_deref(), Some("I cannot say"));
-        // Cancelled.
+        // A cancelled run.
         let rig = Rig::new(how, [Step::hang()], |agent| agent);
         let token = tokio_util::sync::CancellationToken::new();
         let run = rig.agent.run_on(&rig.thread, "go");

@@ -10,7 +10,7 @@ use crate::mcp::setup::{
 
 const TOKEN: &str = "canary-token-4711";
 
-/// The server as a process of the test's own, which ends with the test.
+/// The server as a process, which ends with the test.
 struct Served {
     child: Child,
     port: String,
@@ -79,12 +79,12 @@ fn a_server_that_comes_back_is_used_again() {
             let error = call(&tools, "crash", "{}").await.unwrap_err();
             assert_eq!(error.fault(), ToolFault::Lost, "{error}");
             served.child.wait().await.unwrap();
-            // Nobody listens: it was not even asked.
+            // No process listens: the server was not even called.
             let error = call(&tools, "pid", "{}").await.unwrap_err();
             assert_eq!(error.fault(), ToolFault::Failed, "{error}");
 
             let served = Served::start(&python, Some(&served.port)).await;
-            // Attempts that fail are followed by a pause.
+            // After a failed attempt there is a pause.
             let second = loop {
                 if let Ok(output) = call(&tools, "pid", "{}").await {
                     break output;

@@ -1,5 +1,5 @@
-//! MCP tools against a server made with the official Python SDK. `THROUGHLINE_PYTHON` names an
-//! interpreter that has it; without that, the tests say that they were skipped.
+//! MCP tools with a server made with the official Python SDK. `THROUGHLINE_PYTHON` names an
+//! interpreter that has it; without it, the tests print that they were skipped.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the tests share: the server, and calling its tools.
+//! Shared by these tests: the server, and calls of its tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use throughline::model::json::RawJson;
 use throughline::model::{Body, Content, MediaKind, MediaSource, Output};
 use throughline::tool::{CallContext, McpServer, McpTools, ToolError, ToolFault};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any of these tests takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The interpreter, or a line that says that a test was skipped.
+/// The interpreter; `None` after printing that the test was skipped.
 pub(crate) fn python(test: &str) -> Option<String> {
     let found = std::env::var("THROUGHLINE_PYTHON").ok();
     let found = found.filter(|path| !path.is_empty());
@@ -22,7 +22,7 @@ pub(crate) fn python(test: &str) -> Option<String> {
     found
 }
 
-/// Runs a test that needs Python, and does not wait for ever.
+/// Runs a test that needs Python, with a timeout.
 pub(crate) fn with_python<F: Future<Output = ()>>(test: &str, run: impl FnOnce(String) -> F) {
     let Some(python) = python(test) else {
         return;
@@ -74,9 +74,9 @@ pub(crate) async fn text(tools: &McpTools, name: &str, arguments: &str) -> Strin
     }
 }
 
-/// Each kind of answer, over any transport.
+/// Checks each kind of answer, over any transport.
 pub(crate) async fn check_answers(tools: &McpTools) {
-    // A result that is no object is wrapped in the structured form, and said plainly besides.
+    // A result that is not an object is wrapped in the structured form, and also sent as text.
     assert_eq!(text(tools, "echo", r#"{"text":"ahoy é"}"#).await, "ahoy é");
     assert_eq!(
         call(tools, "tide", r#"{"port":"Dover"}"#).await.unwrap(),
@@ -92,7 +92,7 @@ pub(crate) async fn check_answers(tools: &McpTools) {
         error.to_string().contains("there is no port called Dovr"),
         "{error}"
     );
-    // What the server itself refuses is for the model too.
+    // The model is shown errors of the server.
     let error = call(tools, "echo", r#"{"text":[]}"#).await.unwrap_err();
     assert_eq!(error.fault(), ToolFault::Reported, "{error}");
 }
@@ -134,7 +134,7 @@ fn check_media(output: Output) {
     assert!(parts.iter().all(|part: &Content| part.vendor.is_none()));
 }
 
-/// A call that is cancelled reaches the server as cancelled.
+/// Checks that the server is told about a cancelled call.
 pub(crate) async fn check_cancelling(tools: &McpTools) {
     let slow = find(tools, "slow");
     let context = CallContext::detached();
@@ -142,7 +142,7 @@ pub(crate) async fn check_cancelling(tools: &McpTools) {
     let arguments = RawJson::new("{}").unwrap();
     let running = slow.call(&arguments, context);
     let cancelling = async {
-        // Answered after the slow call was sent: it is on its way then.
+        // This call is answered after the slow one was sent, so that is under way.
         text(tools, "echo", r#"{"text":"go"}"#).await;
         cancel.cancel();
     };
@@ -151,12 +151,12 @@ pub(crate) async fn check_cancelling(tools: &McpTools) {
     assert_eq!(text(tools, "was_cancelled", "{}").await, "yes");
 }
 
-/// The tools are listed again when the server says so.
+/// Checks that the tools are listed again after a notification.
 pub(crate) async fn check_growing(tools: &McpTools) {
     assert!(!tools.have_changed());
     let before = find(tools, "echo");
     assert_eq!(text(tools, "grow", "{}").await, "done");
-    // What a server says unasked may be heard after the answer.
+    // A notification may arrive after the answer.
     while !tools.have_changed() {
         tokio::task::yield_now().await;
     }

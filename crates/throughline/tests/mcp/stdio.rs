@@ -59,7 +59,7 @@ fn hints_of_a_server_never_raise_a_class() {
                 Approval::Always
             );
 
-            // A schema that makes no sense does not keep the tool from being used.
+            // An invalid schema does not make the tool unusable.
             let odd = find(&tools, "tides__odd");
             assert_eq!(
                 odd.spec().parameters.as_json().get(),
@@ -90,7 +90,7 @@ fn a_crashed_server_is_started_again_by_the_next_call() {
     with_python(name, |python| async move {
         let tools = stdio(&python).connect().await.unwrap();
         let first = text(&tools, "pid", "{}").await;
-        // It was asked and never answered: whether it did its work is not known.
+        // The call was sent and never answered: its outcome is unknown.
         let error = call(&tools, "crash", "{}").await.unwrap_err();
         assert_eq!(error.fault(), ToolFault::Lost, "{error}");
         let second = text(&tools, "pid", "{}").await;
@@ -104,7 +104,7 @@ fn a_crashed_server_is_started_again_by_the_next_call() {
     });
 }
 
-/// Whether a process is neither running nor waiting to be reaped. Known on Linux only.
+/// Whether a process is neither running nor a zombie. Known on Linux only.
 fn is_gone(pid: &str) -> bool {
     !Path::new("/proc").join(pid).exists()
 }
@@ -126,7 +126,7 @@ fn a_process_ends_with_the_last_of_its_tools() {
             let context = throughline::tool::CallContext::detached();
             assert!(echo.call(&arguments, context).await.is_ok());
             drop(echo);
-            // Its end closes the connection that it opened.
+            // The end of the process closes its connection.
             assert_eq!(watched.read(&mut [0]).await.unwrap_or(0), 0);
         },
     );
@@ -162,7 +162,7 @@ fn a_command_that_is_not_there_is_said_to_be_missing() {
     );
 }
 
-/// The example, as a process that starts the server as a process of its own.
+/// Runs the example, which starts the server itself.
 #[test]
 fn the_example_gives_the_tools_of_a_server_to_an_agent() {
     with_python("mcp example", |python| async move {

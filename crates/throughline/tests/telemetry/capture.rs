@@ -1,4 +1,4 @@
-//! A subscriber that keeps everything it is told.
+//! A subscriber that records all spans and events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-/// What a span or an event said, by field; texts as they are, everything else as it is shown.
+/// The fields of a span or an event; strings as they are, other values formatted.
 pub(crate) type Fields = BTreeMap<&'static str, String>;
 
-/// A span that was made.
+/// A recorded span.
 #[derive(Clone, Debug)]
 struct Seen {
     parent: Option<u64>,
     metadata: &'static Metadata<'static>,
     fields: Fields,
-    /// How many handles there are; none once it is closed.
+    /// The number of handles; zero once it is closed.
     handles: u64,
 }
 
-/// An event, and the span it happened in.
+/// An event, and its span.
 #[derive(Clone, Debug)]
 struct Happened {
     parent: Option<u64>,
@@ -34,11 +34,11 @@ struct Happened {
 struct Kept {
     spans: BTreeMap<u64, Seen>,
     events: Vec<Happened>,
-    /// What is entered. One stack is enough: tests run on one thread.
+    /// The entered spans. One stack is enough: tests run on one thread.
     entered: Vec<u64>,
 }
 
-/// The subscriber. Cloning it gives the same.
+/// The subscriber. Clones share the records.
 #[derive(Clone, Default)]
 pub(crate) struct Capture {
     kept: Arc<Mutex<Kept>>,
@@ -50,7 +50,7 @@ impl Capture {
         self.kept.lock().expect("nobody panics while holding this")
     }
 
-    /// The spans of this crate and of its tests, as an indented list of their names.
+    /// The spans of this crate and of its tests, as an indented list of names.
     pub(crate) fn tree(&self) -> String {
         let kept = self.kept();
         let mut out = String::new();
@@ -58,7 +58,7 @@ impl Capture {
         out
     }
 
-    /// The fields of each span of a kind, in the order in which they were made.
+    /// The fields of each span of a kind, in the order of creation.
     pub(crate) fn fields(&self, kind: &str) -> Vec<Fields> {
         let kept = self.kept();
         let spans = kept.spans.values();
@@ -68,13 +68,13 @@ impl Capture {
             .collect()
     }
 
-    /// Everything that was said, in one text.
+    /// All recorded texts.
     pub(crate) fn everything(&self) -> String {
         let kept = self.kept();
         format!("{:?}\n{:?}", kept.spans, kept.events)
     }
 
-    /// The kind of the span in which each event with this text happened.
+    /// The kind of the span of each event with this text.
     pub(crate) fn where_said(&self, text: &str) -> Vec<Option<&'static str>> {
         let kept = self.kept();
         let events = kept.events.iter();
@@ -84,7 +84,7 @@ impl Capture {
             .collect()
     }
 
-    /// How many spans are not closed.
+    /// The number of open spans.
     pub(crate) fn open(&self) -> usize {
         let kept = self.kept();
         kept.spans.values().filter(|span| span.handles > 0).count()

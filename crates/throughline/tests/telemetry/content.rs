@@ -1,4 +1,4 @@
-//! Nothing that was said is seen, unless somebody asked for it.
+//! Spans, events and metrics contain no content unless it is requested.
 
 use throughline::Agent;
 use throughline::agent::AgentBuilder;
@@ -9,7 +9,7 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 
 use crate::telemetry::support::{Fake, How, both};
 
-/// What stands for content wherever there can be some.
+/// Replaces content wherever there can be some.
 const CANARIES: [&str; 8] = [
     "canary-input",
     "canary-instructions",
@@ -41,7 +41,7 @@ fn client() -> ScriptedClient {
     ])
 }
 
-/// A run that ends well and one that fails.
+/// A run that succeeds and one that fails.
 async fn runs(how: How, build: impl FnOnce(AgentBuilder) -> AgentBuilder) {
     let agent = Agent::builder(client())
         .instructions("canary-instructions")
@@ -180,7 +180,7 @@ fn bytes_of_media_stay_out_even_when_content_is_asked_for() {
     });
 }
 
-/// A vendor's client and what goes over the wire: the key, the answer and the vendor's own error.
+/// A vendor's client with the key, the answer and the vendor's error on the wire.
 #[cfg(feature = "http")]
 #[test]
 fn a_vendors_client_shows_neither_its_key_nor_what_goes_over_the_wire() {

@@ -1,4 +1,4 @@
-//! What is counted and measured.
+//! The values of metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +141,7 @@ fn a_call_that_is_cut_off_is_no_model_error() {
     });
 }
 
-/// An agent whose client is retried and broken off, telling the same metrics.
+/// An agent whose client has retries and a breaker that report to the same metrics.
 fn layered(client: ScriptedClient, metrics: &Metrics) -> Agent {
     let watch = Arc::new(metrics.clone());
     let breaker = BreakerPolicy {
@@ -176,11 +176,11 @@ fn retries_and_breakers_are_counted_through_the_layers() {
         let client = ScriptedClient::new([down(), down(), Step::text("back")]);
         let agent = layered(client, &metrics);
 
-        // Two attempts fail, which opens the breaker; the next call does not get through.
+        // Two attempts fail, which opens the breaker; the next call fails at once.
         agent.run("one").await.unwrap_err();
         assert_eq!(state(), 2);
         agent.run("two").await.unwrap_err();
-        // After a rest a probe gets through and closes it.
+        // After a pause a probe succeeds and closes the breaker.
         sleep(Duration::from_secs(2)).await;
         agent.run("three").await.unwrap();
         assert_eq!(state(), 0);

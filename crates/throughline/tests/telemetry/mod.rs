@@ -1,9 +1,9 @@
-//! What is seen of runs: spans, metrics, and no content unless it was asked for.
+//! Spans and metrics of runs, and no content unless it is requested.
 
 mod capture;
 mod content;
 #[cfg(feature = "http")]
-mod forms;
+mod history_forms;
 mod metrics;
 #[cfg(feature = "otel")]
 mod otel;

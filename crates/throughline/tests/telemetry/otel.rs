@@ -1,4 +1,4 @@
-//! Metrics as OpenTelemetry's SDK sees them.
+//! Metrics as OpenTelemetry's SDK exports them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 
 use crate::telemetry::support::{Fake, alone};
 
-/// What an exporter was given: name and unit, and for each point its attributes and its value.
+/// The exported metrics: name and unit, and for each point its attributes and its value.
 fn exported(exporter: &InMemoryMetricExporter) -> BTreeMap<String, Vec<String>> {
     let mut seen = BTreeMap::new();
     for resource in exporter.get_finished_metrics().expect("metrics") {

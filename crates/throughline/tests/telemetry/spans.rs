@@ -1,4 +1,4 @@
-//! The tree of spans of a run, and what stands on them.
+//! The tree of spans of a run, and their attributes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tracing::{Instrument, info_span};
 use crate::telemetry::capture::{Capture, Fields};
 use crate::telemetry::support::{Fake, How, both, watched};
 
-/// What stands on a span, without what is the same on all of its kind.
+/// The attributes of a span, without those that all spans of its kind share.
 fn said(fields: &Fields, names: &[&str]) -> Vec<String> {
     let said = names.iter().map(|name| match fields.get(name) {
         Some(value) => value.clone(),
@@ -24,7 +24,7 @@ fn said(fields: &Fields, names: &[&str]) -> Vec<String> {
     said.collect()
 }
 
-/// A tool that makes a span of its own, behind a wait and in a task of its own.
+/// A tool with a span of its own, after an await in a task of its own.
 fn tide() -> Fake {
     Fake::doing("tide", |_, _| async {
         let look = async {
@@ -216,7 +216,7 @@ fn tools_that_time_out_panic_or_are_cut_off_have_a_span_that_says_so() {
             ..Limits::default()
         };
         how.finish(agent.run("go").limits(limits)).await.unwrap();
-        // What was aborted goes when it is next its turn.
+        // An aborted task is dropped when it is next polled.
         sleep(Duration::from_millis(1)).await;
         assert_eq!(capture.open(), 0);
         let names = ["gen_ai.tool.name", "throughline.outcome", "error.type"];

@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Shared by these tests.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) enum How {
 }
 
 impl How {
-    /// An agent whose model calls are made as the run is read.
+    /// An agent that makes its model calls in the same way.
     pub(crate) fn builder(self, client: impl ChatClient + 'static) -> AgentBuilder {
         let agent = Agent::builder(client);
         match self {
@@ -42,22 +42,22 @@ impl How {
     }
 }
 
-/// Run a test whole and streamed on a clock that moves only when everything waits, each time with
-/// somebody who sees all spans and events.
+/// Runs a test whole and streamed, on a clock that advances only when all tasks wait, with a
+/// subscriber that records all spans and events.
 pub(crate) fn both(test: impl AsyncFn(How, Capture)) {
     for how in [How::Whole, How::Streamed] {
         watched(async |capture| test(how, capture).await);
     }
 }
 
-/// Run a test on a clock that moves only when everything waits, with somebody who sees all spans
-/// and events.
+/// Runs a test on a clock that advances only when all tasks wait, with a subscriber that records
+/// all spans and events.
 pub(crate) fn watched(test: impl AsyncFn(Capture)) {
     let capture = Capture::default();
     tracing::subscriber::with_default(capture.clone(), || alone(async || test(capture).await));
 }
 
-/// Run a test on a clock that moves only when everything waits.
+/// Runs a test on a clock that advances only when all tasks wait.
 pub(crate) fn alone(test: impl AsyncFnOnce()) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -70,7 +70,7 @@ pub(crate) fn alone(test: impl AsyncFnOnce()) {
 type Work =
     dyn Fn(RawJson, CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool that does what it is told and takes any object.
+/// A scripted tool that takes any object.
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) spec: ToolSpec,
@@ -93,7 +93,7 @@ impl Fake {
         }
     }
 
-    /// A tool that says something.
+    /// A tool that returns a text.
     pub(crate) fn saying(name: &str, text: &'static str) -> Self {
         Self::doing(name, move |_, _| async move { Ok(ToolOutput::text(text)) })
     }

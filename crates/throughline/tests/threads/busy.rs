@@ -1,4 +1,4 @@
-//! A thread that is busy, keys that are used twice, and what may change while a run is there.
+//! Busy threads, idempotency keys that are used twice, and settings that change during a run.
 
 use throughline::agent::RunError;
 use throughline::model::Message;
@@ -10,7 +10,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere, said, short};
 
-use crate::threads::acts::{agent, client, gated, journals, standing, start};
+use crate::threads::actions::{agent, client, gated, journals, standing, start};
 
 #[test]
 fn b207_a_second_run_on_a_busy_thread_does_what_the_policy_says() {
@@ -60,7 +60,7 @@ fn b207_a_second_run_on_a_busy_thread_does_what_the_policy_says() {
                     }
                     OnBusy::Branch => {
                         let branch = how.finish(run).await.unwrap();
-                        // The branch has its own end; the head stays the first one's to move.
+                        // The branch has its own end; only the first run may move the head.
                         let there = second.threads().open(branch.run).await.unwrap();
                         let there = there.history();
                         let there = short(there.iter().map(|one| &**one));
@@ -101,7 +101,7 @@ fn b208_one_key_is_one_run_one_answer_and_one_dispatch() {
         let keyed = here.run_on(&thread, "when?").idempotency_key("k1");
         let first = start(how, keyed);
         gate.reached().await;
-        // At once, in the same process and in another one; the thread is busy, but that is no matter.
+        // At once, in the same process and in another one; that the thread is busy does not matter.
         let mut tasks = Vec::new();
         for agent in [&here, &there] {
             let same = agent.open(id.clone()).await.unwrap();
@@ -122,7 +122,7 @@ fn b208_one_key_is_one_run_one_answer_and_one_dispatch() {
             assert_eq!((same.run, same.stop), (outcome.run, outcome.stop));
             assert_eq!(same.messages, outcome.messages);
         }
-        // Later, when the conversation has gone on, and while it is busy with something else.
+        // Later, after another turn, and while the thread is busy.
         asked.push(Step::text("sure"));
         how.finish(here.run_on(&thread, "sure?")).await.unwrap();
         let run = here.run_on(&thread, "when?").idempotency_key("k1");
@@ -179,7 +179,7 @@ fn b209_two_runs_that_continue_one_node_are_two_branches() {
         let root = how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         how.finish(agent.run_on(&thread, "go on")).await.unwrap();
         let node = journals(&process, &id).await[1].run.published.unwrap();
-        // By the run and by its node, both at once.
+        // By the run and by its node, concurrently.
         let by_run = agent.open(root.run).await.unwrap();
         let by_node = agent.open(node).await.unwrap();
         asked.push(Step::hang());
@@ -224,14 +224,14 @@ fn b210_the_same_words_twice_are_two_messages() {
             let texts: Vec<String> = messages.iter().map(Message::text).collect();
             texts.join(" ")
         };
-        // What the model was shown.
+        // What the model was sent.
         let shown = asked.last_asked().unwrap().messages;
         assert_eq!(texts(&shown), "ok fine ok");
         let stored = process.threads().open(id.clone()).await.unwrap().history();
         let mut ids: Vec<_> = stored.iter().map(|one| one.id.clone()).collect();
         ids.dedup();
         assert_eq!((stored.len(), ids.len()), (4, 4));
-        // In increments too, whatever their size.
+        // In increments of any size, too.
         for size in 1..=4 {
             let (store, scope) = (&process.store, process.scope());
             let mut cursor = None;
@@ -259,7 +259,7 @@ fn b210_the_same_words_twice_are_two_messages() {
 #[test]
 fn b211_a_run_ends_in_the_mode_it_began_with() {
     everywhere(async |stage, how| {
-        // At work.
+        // A run in progress.
         let (tide, gate) = gated("tide");
         let process = stage.process().await;
         let calls = || Step::calls([("c1", "tide", "{}")]);
@@ -283,7 +283,7 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
         };
         assert_eq!(modes(&process).await, [Persistence::PerRun]);
 
-        // Interrupted: begun per call, gone on with after the thread was set back.
+        // An interrupted run: begun per call, resumed after the thread was set back.
         asked.push(calls());
         process.die_in("results", Fault::HangAfter);
         let thread = here.open(id.clone()).await.unwrap();
@@ -306,7 +306,7 @@ fn b211_a_run_ends_in_the_mode_it_began_with() {
         let (per_run, per_call) = (Persistence::PerRun, Persistence::PerCall);
         assert_eq!(modes(&second).await, [per_call, per_run]);
 
-        // The next run has the new one.
+        // The next run has the new mode.
         asked.push(Step::text("bye"));
         how.finish(there.run_on(&thread, "bye")).await.unwrap();
         assert_eq!(modes(&second).await, [per_run, per_call, per_run]);
@@ -363,17 +363,17 @@ fn b212_the_owner_does_not_change_under_a_run() {
             let again = threads.open(id.clone()).await.unwrap();
             assert_eq!(again.owner(), Owner::Local);
         };
-        // At work.
+        // A run in progress.
         let task = start(how, here.run_on(&thread, "when?"));
         gate.reached().await;
         refused(process.threads(), RunState::Running).await;
         asked.push(Step::calls([("c2", "pay", "{}")]));
         gate.open();
-        // Parked.
+        // A parked run.
         let parked = task.await.unwrap().unwrap();
         assert_eq!(parked.stop, StopReason::Parked);
         refused(process.threads(), RunState::Parked).await;
-        // Interrupted.
+        // An interrupted run.
         let thread = here.open(id.clone()).await.unwrap();
         process.die_in("publish", Fault::HangBefore);
         asked.push(Step::text("paid"));
@@ -382,7 +382,7 @@ fn b212_the_owner_does_not_change_under_a_run() {
         process.died().await;
         let second = stage.process().await;
         refused(second.threads(), RunState::Interrupted).await;
-        // Settled.
+        // A settled run.
         asked.push(Step::text("paid"));
         let there = agent(&second, &asked, &[&tide, &pay]);
         let thread = there.open(id.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Cancel, abandon.
+//! Cancelled and abandoned runs.
 
 use std::sync::Arc;
 
@@ -15,10 +15,12 @@ use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, everywhere, result_text, said};
 use tokio_util::sync::CancellationToken;
 
-use crate::threads::acts::{Client, Gate, agent, built, client, gated, journals, standing, start};
+use crate::threads::actions::{
+    Client, Gate, agent, built, client, gated, journals, standing, start,
+};
 use crate::threads::foreign::assert_valid;
 
-/// Begin a run, wait for something, cancel it, and wait for its end.
+/// Starts a run, waits for a condition, cancels it, and waits for its end.
 async fn cancel_when(
     how: How,
     run: Run,
@@ -31,7 +33,7 @@ async fn cancel_when(
     task.await.unwrap()
 }
 
-/// One more turn works, and what the model is given for it is valid for every vendor.
+/// One more turn works, and every vendor accepts its request.
 async fn goes_on(how: How, agent: &Agent, client: &ScriptedClient, thread: &Thread) {
     client.push(Step::text("here"));
     let run = agent.run_on(thread, "still there?");
@@ -64,7 +66,7 @@ fn b201_a_cancel_before_the_first_token_leaves_what_the_user_said() {
     });
 }
 
-/// A client that tells when a fragment of its answer was heard.
+/// A client that reports when a fragment of its answer was received.
 struct Watched {
     inner: Client,
     heard: Gate,
@@ -87,7 +89,7 @@ impl ChatClient for Watched {
             let heard = heard.clone();
             async move {
                 if fragment {
-                    // Whoever asks for the next event has taken in the last one.
+                    // A caller that polls for the next event has processed the last one.
                     heard.reach();
                 }
                 let next = events.next().await?;
@@ -99,7 +101,7 @@ impl ChatClient for Watched {
     }
 }
 
-/// An agent whose answers are heard by the gate, fragment by fragment.
+/// An agent whose gate reports each received fragment.
 fn watched(process: &Process, client: &Client, tool: &Fake) -> (Agent, Gate) {
     let heard = Gate::new();
     let watched = Watched {
@@ -149,7 +151,7 @@ fn b203_a_cancel_in_a_tool_keeps_what_finished_and_closes_the_rest() {
         let together = agent(&process, &asked, &tools);
         let thread = together.new_thread();
         let id = thread.id().clone();
-        // The result of the quick one is stored before the others are cut off.
+        // The result of the quick tool is stored before the others are cancelled.
         let stored = Gate::at(&process, "results");
         let run = together.run_on(&thread, "go");
         let outcome = cancel_when(how, run, async {
@@ -171,7 +173,7 @@ fn b203_a_cancel_in_a_tool_keeps_what_finished_and_closes_the_rest() {
         assert_eq!((quick.runs(), slow.runs(), look.runs()), (1, 1, 1));
         goes_on(how, &together, &asked, &thread).await;
 
-        // One after the other: what was not dispatched was not run.
+        // Serially: a call that was not dispatched was not run.
         asked.push(Step::calls([("c1", "slow", "{}"), ("c2", "quick", "{}")]));
         let thread = together.new_thread();
         let run = together.run_on(&thread, "go").serial_calls();
@@ -205,7 +207,7 @@ fn b204_a_cancel_in_the_second_model_call_keeps_the_first_round() {
         assert_eq!(stored[3].status, Some(Status::Incomplete));
         goes_on(how, &agent, &asked, &thread).await;
 
-        // Nothing had come.
+        // Nothing had arrived.
         asked.push(calls());
         asked.push(Step::hang());
         let thread = agent.new_thread();
@@ -262,14 +264,14 @@ fn b205_a_cancel_while_parked_closes_what_waits_and_again_changes_nothing() {
         }
         assert_eq!((pay.runs(), asked.calls()), (0, 1));
         goes_on(how, &agent, &asked, &thread).await;
-        // Behind a run that ended by itself there is nothing left to cancel.
+        // After a run that ended by itself there is nothing to cancel.
         let ended = how.finish(agent.cancel(&thread)).await.unwrap();
         assert!(ended.had_finished());
         assert_ne!(ended.run, parked.run);
     });
 }
 
-/// The events of a run as they are stored.
+/// The stored events of a run.
 async fn stored_events(process: &Process, run: RunId) -> Vec<RunEvent> {
     let events = process.threads().attach(run, None);
     events.map(|event| event.unwrap().1).collect().await
@@ -285,7 +287,7 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
         let there = agent(&other, &asked, &[&tide]);
         let thread = here.new_thread();
         let id = thread.id().clone();
-        // Where nothing was ever said, nothing had finished.
+        // On a thread without runs, none had finished.
         let nothing = how.finish(here.cancel(&thread)).await.unwrap_err();
         assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
 
@@ -300,7 +302,7 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
             late.push(how.finish(there.cancel(&again)).await.unwrap());
         }
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
-        // A branch is another thing.
+        // A branch is not affected.
         let node = before[0].run.published.unwrap();
         let branch = here.open(node).await.unwrap();
         asked.push(Step::text("aside"));
@@ -312,7 +314,7 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
             assert_eq!((&late.messages, &late.usage), (&done.messages, &done.usage));
             assert_eq!(late.finish, done.finish);
         }
-        // Nothing was changed, and there is one end.
+        // Nothing changed, and there is one end.
         let after = journals(&process, &id).await;
         assert_eq!(after.last(), before.last());
         assert_eq!(stored_events(&process, done.run).await, events);
@@ -321,7 +323,7 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
         assert_eq!((tide.runs(), asked.calls()), (1, 3));
         goes_on(how, &here, &asked, &thread).await;
 
-        // A run that failed had not finished.
+        // A failed run does not count as finished.
         asked.push(Step::fails(throughline::client::ErrorKind::Unavailable));
         let run = here.run_on(&thread, "and?");
         how.finish(run).await.unwrap_err();
@@ -333,7 +335,8 @@ fn b234_a_cancel_after_the_commit_answers_with_what_was_committed() {
 #[test]
 fn b234_a_cancel_that_meets_the_commit_finds_the_run_finished() {
     everywhere(async |stage, how| {
-        // The order has looked, and is about to take the run over, to mark it, or to see how it ended.
+        // The cancellation has read the run, and is about to claim it, to mark it, or to read its
+        // end.
         for held in ["claim", "cancel", "run"] {
             let (process, other) = (stage.process().await, stage.process().await);
             let asked = client([Step::text("at four")]);
@@ -428,7 +431,7 @@ fn b206_a_run_whose_stream_is_dropped_is_cancelled_as_abandoned() {
         }
         goes_on(how, &agent, &asked, &thread).await;
 
-        // Somebody's word is another cause, and so is the word of another process.
+        // A cancellation on request has another cause, and so has one by another process.
         asked.push(Step::hang());
         let run = agent.run_on(&thread, "when?");
         cancel_when(how, run, asked.begun(3)).await.unwrap();
@@ -465,7 +468,7 @@ fn a_cancel_from_another_process_reaches_a_run_that_is_never_idle() {
         let process = stage.process().await;
         let other = stage.process().await;
         let tide = Fake::named("tide").with(|spec| spec.effect = Effect::ReadOnly);
-        // It would go on for ever.
+        // Without the cancellation it would never end.
         let busy = ScriptedClient::answering(|_| Step::calls([("c1", "tide", "{}")]));
         let busy = Arc::new(busy);
         let never = built(&process, &busy, &[&tide], |agent| {

@@ -1,4 +1,4 @@
-//! Long tool histories are shown in part, and kept whole.
+//! Long tool histories are compacted in views, and complete in the record.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn long(call: usize) -> String {
     (0..80).map(line).collect()
 }
 
-/// A tool whose every answer is long.
+/// A tool with long answers.
 pub(crate) fn reader() -> Fake {
     Fake::doing("read_file", |arguments, _| async move {
         let digits = arguments.get().chars().filter(char::is_ascii_digit);
@@ -39,7 +39,7 @@ pub(crate) fn reads(call: usize) -> Step {
     Step::calls([(format!("c{call}"), "read_file", arguments)])
 }
 
-/// A model that reads file after file, `rounds` of them in each turn.
+/// A model that reads one file after another, `rounds` of them in each turn.
 pub(crate) fn model(rounds: usize) -> ScriptedClient {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     ScriptedClient::answering(move |_| {
@@ -66,7 +66,7 @@ fn agent(
         .unwrap()
 }
 
-/// What each call was given, as text.
+/// What each call was sent, as text.
 pub(crate) fn given(client: &ScriptedClient) -> Vec<Vec<String>> {
     let asked = client.asked().into_iter();
     asked
@@ -83,7 +83,7 @@ pub(crate) fn digests(asked: &[Message]) -> usize {
     asked.iter().filter(summary).count()
 }
 
-/// The record as it is stored, byte for byte.
+/// The stored record, byte for byte.
 async fn record(process: &Process, outcome: &Outcome) -> Vec<String> {
     let at = At::from(outcome.thread.clone());
     let thread = process.threads().open(at).await.unwrap();
@@ -108,7 +108,7 @@ fn b166_compaction_is_decided_before_each_call_alike_in_both_modes() {
             assert!(at.is_some_and(|at| (7..14).contains(&at)), "{at:?}");
             let report = outcome.compaction.unwrap();
             assert!(report.epoch >= 1, "{report}");
-            // Ids of messages are those of their run, and are not said to models.
+            // Message ids are those of their run, and are not sent to models.
             let texts = |one: &Message| format!("{:?} {:?}", one.role, one.contents);
             let texts =
                 |asked: &Asked| -> Vec<String> { asked.messages.iter().map(texts).collect() };
@@ -176,7 +176,7 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
                 report.epoch > 0 && report.tokens_after < 30_000,
                 "{report:?}"
             );
-            // All of it again, for a run that asks for it.
+            // The full history, for a run that requests it.
             let full = Agent::builder(Arc::clone(&client))
                 .compaction(Compaction::Off)
                 .tool(reader())
@@ -192,13 +192,13 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
             let last = client.last_asked().unwrap();
             assert_eq!(digests(&last.messages), 0);
             assert_eq!(last.messages.len(), 27);
-            // Whoever compacts goes on where it was.
+            // An agent with compaction continues with its epoch.
             client.push(Step::text("I see less"));
             how.finish(agent.run_on(&opened, "and again?"))
                 .await
                 .unwrap();
             assert!(digests(&client.last_asked().unwrap().messages) > 0);
-            // Nothing stored was touched.
+            // The stored record did not change.
             let after = record(&process, &outcome).await;
             assert_eq!(after[..26], stored[..]);
         }
@@ -206,7 +206,7 @@ fn b170_the_record_is_the_same_and_one_switch_shows_it_again() {
     });
 }
 
-/// What is told of compactions while a run goes on.
+/// The reports of compactions during a run.
 async fn told(agent: &Agent, thread: &throughline::Thread) -> Vec<Report> {
     use futures_util::StreamExt as _;
     let mut events = agent.run_on(thread, "read on").stream();
@@ -224,7 +224,7 @@ async fn told(agent: &Agent, thread: &throughline::Thread) -> Vec<Report> {
 fn b174_each_request_starts_with_the_one_before_between_epochs_and_across_processes() {
     everywhere(async |stage, how| {
         if how != How::ALL[0] {
-            // The reader of events is a stream already.
+            // The reader of events needs a stream in any case.
             return;
         }
         let client = Arc::new(model(3));
@@ -232,7 +232,7 @@ fn b174_each_request_starts_with_the_one_before_between_epochs_and_across_proces
         let mut thread_id: Option<throughline::store::ThreadId> = None;
         let mut first_of_turn = Vec::new();
         for turn in 0..10 {
-            // Every turn in a process of its own: what is shown comes from the record and the epoch.
+            // Every turn in a process of its own: the view comes from the record and the epoch.
             let process = stage.process().await;
             let agent = agent(
                 &client,
@@ -278,7 +278,7 @@ fn a_branch_has_the_epoch_that_held_where_it_began_and_no_other() {
         }
         let epoch = |outcome: &Outcome| outcome.compaction.as_ref().map_or(0, |one| one.epoch);
         assert!(epoch(&runs[0]) == 0 && epoch(&runs[3]) > 0);
-        // Before it was made, and after.
+        // Before the epoch was made, and after.
         for (run, folded) in [(0, false), (3, true)] {
             let at = At::from(runs[run].run);
             let branch = process.threads().open(at).await.unwrap();
@@ -327,7 +327,7 @@ fn b165_what_a_vendor_bills_scales_later_estimates() {
     });
 }
 
-/// What a model is shown of a record by an epoch: nothing else than these two is needed.
+/// What a model is sent of a record with an epoch: these two values determine it.
 fn shown(record: &[Arc<Message>], kept: Option<&RawJson>) -> Vec<String> {
     let mut history = ToolHistory::new(Policy::default());
     let mut next = 1;
@@ -411,7 +411,7 @@ fn what_was_digested_is_one_call_away() {
         how.finish(agent.run_on(&thread, "read them all"))
             .await
             .unwrap();
-        // The number that the digest of the first read has.
+        // The number in the digest of the first read.
         let line = |asked: &Asked| {
             let digest = asked
                 .messages
@@ -451,7 +451,7 @@ fn what_was_digested_is_one_call_away() {
 }
 
 #[tokio::test]
-async fn a_layer_compacts_for_whoever_keeps_conversations_alone() {
+async fn a_layer_compacts_for_applications_that_store_conversations_themselves() {
     let inner = Arc::new(ScriptedClient::answering(|_| {
         Step::text("ok").without_usage()
     }));

@@ -1,4 +1,4 @@
-//! Crash, then resume.
+//! Crashes and recovery.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,11 +15,11 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, result_text, said};
 
-use crate::threads::acts::{
+use crate::threads::actions::{
     Client, Gate, agent, built, client, gated, journals, standing, start, told,
 };
 
-/// Run until the process dies in a method.
+/// Runs until the process dies in a method.
 async fn die(
     how: How,
     process: &Process,
@@ -108,7 +108,7 @@ fn b188_a_crash_in_the_middle_of_a_model_stream_repeats_that_call_alone() {
         if how == How::Whole {
             return;
         }
-        // The half text is in the events, and they say what it is.
+        // The partial text is in the events, which mark it as such.
         let events: Vec<RunEvent> = second
             .threads()
             .attach(outcome.run, None)
@@ -155,7 +155,7 @@ fn b247_a_call_that_was_cut_off_is_refused_after_a_crash_too() {
     everywhere(async |stage, how| {
         let tool = Fake::named("tide");
         let first = stage.process().await;
-        // What there is of the arguments fits the tool.
+        // The partial arguments fit the tool.
         let calls = Step::calls([("c1", "tide", "{}"), ("c2", "tide", "{}")]);
         let asked = client([calls.with_stop(Stop::Length)]);
         let after = ("step", Fault::HangAfter);
@@ -180,7 +180,7 @@ fn b247_a_call_that_was_cut_off_is_refused_after_a_crash_too() {
     });
 }
 
-/// Run until a tool hangs that was dispatched, then die.
+/// Runs until a dispatched tool hangs, then dies.
 async fn die_in_tool(how: How, process: &Process, tool: &Fake, gate: &Gate) -> ThreadId {
     let asked = client([Step::calls([("c1", &tool_name(tool), "{}")])]);
     let agent = agent(process, &asked, &[tool]);
@@ -219,7 +219,7 @@ fn b190_a_lost_result_of_a_once_tool_is_unknown_and_the_tool_never_runs_again() 
 }
 
 #[test]
-fn b190_with_the_park_option_a_lost_result_parks_the_run_until_somebody_knows_it() {
+fn b190_with_the_park_option_a_lost_result_parks_the_run_until_it_is_reported() {
     everywhere(async |stage, how| {
         let (tide, gate) = gated("tide");
         let first = stage.process().await;
@@ -238,7 +238,8 @@ fn b190_with_the_park_option_a_lost_result_parks_the_run_until_somebody_knows_it
         let call = outcome.pending[0].clone();
         assert_eq!(outcome.pending[0].awaits, Awaits::Result);
 
-        // Whoever opens it later sees what it waits for, and may say what came of it.
+        // Any process that opens the thread later sees what it waits for, and may report the
+        // outcome.
         let third = stage.process().await;
         let parks = built(&third, &asked, &[&tide], |agent| agent.history(policy));
         let thread = parks.open(id.clone()).await.unwrap();
@@ -278,7 +279,8 @@ fn a_run_that_parked_for_a_lost_result_is_closed_by_new_input() {
 #[test]
 fn b191_lost_calls_of_declared_tools_run_again_with_the_same_key() {
     everywhere(async |stage, how| {
-        // What a transactional tool did and its result are both missing here: it runs again too.
+        // Both the effect and the result of a transactional tool are missing here: it runs again
+        // too.
         let classes = [
             Effect::ReadOnly,
             Effect::Idempotent,
@@ -313,7 +315,7 @@ fn b191_lost_calls_of_declared_tools_run_again_with_the_same_key() {
     });
 }
 
-/// A tool that knows what became of its calls.
+/// A tool that can report the outcome of its calls.
 struct Probed {
     tool: Fake,
     answer: Probe,
@@ -397,7 +399,7 @@ fn b192_a_committed_result_is_used_and_the_tool_does_not_run_again() {
         let shown = asked.last_asked().unwrap().messages;
         assert_eq!(result_text(&shown, "c1"), "tide");
         assert_eq!(second.history(&id).await, said(&outcome));
-        // Readers hear of what the dead process did and could not tell.
+        // Readers receive the events that the dead process did not publish.
         let events: Vec<RunEvent> = second
             .threads()
             .attach(outcome.run, None)
@@ -484,7 +486,7 @@ fn b194_a_publish_whose_answer_is_lost_is_one_node_and_one_acknowledgement() {
         let at = throughline::store::At::Thread(id.clone());
         let opened = process.store.open(&process.scope(), &at, 0).await.unwrap();
         assert_eq!(opened.thread.version.0, 1);
-        // Nothing is in the way of the next turn.
+        // The next turn is not blocked.
         asked.push(Step::text("still"));
         let run = agent.run_on(&thread, "sure?");
         how.finish(run).await.unwrap();
@@ -571,8 +573,8 @@ fn b197_a_worker_that_wakes_after_its_lease_is_fenced_and_dispatches_nothing() {
     everywhere(async |stage, how| {
         let once = "u a(c1) t(c1:unknown) a";
         let all = "u a(c1) t(c1) a";
-        // Where it sleeps, how often the model is asked by the successor, what stands, and how
-        // often the tool has run in all.
+        // Where it is paused, how often the successor calls the model, what is stored, and how
+        // often the tool has run in total.
         let places = [
             ("step", 2, all, 1),
             ("intend", 1, all, 1),
@@ -610,7 +612,7 @@ fn b197_a_worker_that_wakes_after_its_lease_is_fenced_and_dispatches_nothing() {
                 "{method}: {:?}",
                 failed.source
             );
-            // The write that woke was its last.
+            // The write during which it was paused was its last.
             assert_eq!(first.counted.writes(), written + 1, "{method}");
             assert_eq!(tide.runs(), runs, "{method}");
             assert_eq!(second.history(&id).await, history, "{method}");
@@ -658,7 +660,7 @@ fn b198_a_run_that_kills_its_worker_is_sealed_after_five_attempts_and_the_next_r
         assert_eq!(found.len(), 2);
         assert_eq!(standing(&found[0]), "committed");
         assert_eq!(standing(&found[1]), "failed c1:planned");
-        // Its readers hear of the end.
+        // Its readers receive the end.
         let events: Vec<RunEvent> = sealed
             .threads()
             .attach(found[1].run.id, None)
@@ -712,7 +714,7 @@ fn b199_new_input_settles_an_interrupted_run_as_the_policy_says() {
                     let outcome = ended.unwrap();
                     assert_eq!(said(&outcome), "u a");
                     assert_ne!(outcome.run, dead);
-                    // It is published as the run that it was.
+                    // It is published under its own id.
                     let state = journals(&second, &id).await[1].run.state;
                     let settled = match on_interrupt {
                         OnInterrupt::Resume => RunState::Committed,
@@ -752,7 +754,7 @@ async fn no_part(stage: &Stage, how: How, (method, fault): (&str, Fault), publis
     let tide = tide.with(|spec| spec.effect = Effect::Idempotent);
     let first = stage.process().await;
     let reader = stage.process().await;
-    // The thread has a turn, so that readers have something to read all along.
+    // The thread has a turn, so that readers always have something to read.
     let asked = client([
         Step::text("hello"),
         Step::calls([("c1", "tide", "{}")]),

@@ -1,4 +1,4 @@
-//! Runs that are given up: what is left of them, and what may not be given up.
+//! Discarded runs: what remains of them, and what cannot be discarded.
 
 use throughline::agent::RunError;
 use throughline::model::Message;
@@ -12,7 +12,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, Process, everywhere, said, short};
 
-use crate::threads::acts::{agent, built, client, gated, journals, start};
+use crate::threads::actions::{agent, built, client, gated, journals, start};
 
 /// A tool that needs an approval.
 fn guarded(name: &str) -> Fake {
@@ -37,7 +37,7 @@ async fn approvals(process: &Process, thread: &ThreadId) -> Vec<throughline::sto
         .found
 }
 
-/// A run is refused as one that is settled, and stays as it was.
+/// Discarding the run is refused because it is settled, and changes nothing.
 #[expect(clippy::panic, reason = "helpers of tests are tests")]
 async fn is_settled(process: &Process, run: RunId) {
     let before = process.store.run(&process.scope(), run).await.unwrap();
@@ -74,11 +74,11 @@ fn a_discarded_run_leaves_nothing_visible_and_its_thread_goes_on() {
         thread.mailbox().leave(left).await.unwrap();
         let record = approvals(&process, &id).await.remove(0);
         assert_eq!(record.state, ApprovalState::Waiting);
-        // Another handle that saw the run wait.
+        // A handle that saw the run wait.
         let other = agent.open(id.clone()).await.unwrap();
         other.refresh().await.unwrap();
         assert_eq!(other.pending().len(), 1);
-        // And one that has read nothing since it was opened.
+        // A handle that has read nothing since it was opened.
         let unread = agent.open(id.clone()).await.unwrap();
 
         let discarded = thread.discard().await.unwrap().unwrap();
@@ -94,7 +94,7 @@ fn a_discarded_run_leaves_nothing_visible_and_its_thread_goes_on() {
         }
         assert_eq!(process.history(&id).await, "u a");
 
-        // Its question is withdrawn, and is not answered any more.
+        // Its approval is withdrawn and can no longer be answered.
         let withdrawn = approvals(&process, &id).await;
         assert_eq!(withdrawn[0].state, ApprovalState::Withdrawn);
         for decision in [Decision::Approved, Decision::Denied] {
@@ -113,13 +113,13 @@ fn a_discarded_run_leaves_nothing_visible_and_its_thread_goes_on() {
                 "{late:?}"
             );
         }
-        // There is nothing more to discard, nor to resume.
+        // There is nothing more to discard or to resume.
         assert!(thread.discard().await.unwrap().is_none());
         is_settled(&process, parked.run).await;
         let nothing = how.finish(agent.resume(&thread)).await.unwrap_err();
         assert!(matches!(nothing.source, RunError::NothingToResume { .. }));
 
-        // What waited in the queue waits on, and goes out with the next run.
+        // Queued messages stay in the queue and go out with the next run.
         assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 1);
         let outcome = how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         assert_eq!(said(&outcome), "u u a");
@@ -224,7 +224,7 @@ fn what_a_dead_process_left_is_discarded_and_what_it_published_stays() {
 #[test]
 fn a_run_that_met_a_storage_error_and_one_that_is_unpublished_are_discarded() {
     everywhere(async |stage, how| {
-        // This process has it, and no task works on it.
+        // This process owns the run, and no task works on it.
         let process = stage.process().await;
         let model = client([Step::text("at four")]);
         let agent = agent(&process, &model, &[]);
@@ -233,7 +233,7 @@ fn a_run_that_met_a_storage_error_and_one_that_is_unpublished_are_discarded() {
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
         let failed = failed.unwrap_err();
         process.faulty.heal();
-        // The store says nothing about the second write: the same is asked for again.
+        // The outcome of the second write is unknown: it is sent again.
         process.faulty.next("end", Fault::Before);
         let unsure = process.threads().discard(failed.run()).await;
         assert!(matches!(unsure, Err(Error::Io { .. })), "{unsure:?}");
@@ -241,7 +241,7 @@ fn a_run_that_met_a_storage_error_and_one_that_is_unpublished_are_discarded() {
         assert_eq!(discarded.published, None);
         assert_eq!(state(&process, failed.run()).await, RunState::Discarded);
 
-        // One that nobody published.
+        // A run that was not published.
         model.push(Step::text("at five"));
         let unpublished = built(&process, &model, &[], |agent| {
             agent.persistence(Persistence::PerCall).client_as_is()
@@ -276,7 +276,7 @@ fn settled_and_foreign_runs_are_refused() {
         is_settled(&process, failed).await;
         assert_eq!(process.history(thread.id()).await, "u a");
 
-        // Of another tenant, and of nobody: the same answer.
+        // A run of another tenant and a run that does not exist get the same answer.
         let theirs = throughline::store::Tenant::new("theirs").unwrap();
         let scope = throughline::store::Authority::assume().scope(theirs);
         let threads = Threads::scoped(&process.store, scope);

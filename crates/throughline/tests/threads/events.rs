@@ -1,4 +1,4 @@
-//! What readers of runs hear.
+//! What readers of runs receive.
 
 use futures_util::{FutureExt, StreamExt};
 use throughline::agent::{Run, RunError, RunStream};
@@ -10,7 +10,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, everywhere, said};
 
-use crate::threads::acts::{Gate, agent, client, journals, told};
+use crate::threads::actions::{Gate, agent, client, journals, told};
 
 /// All events of a run after a number.
 async fn read(threads: &Threads, run: RunId, after: Option<EventNo>) -> Vec<(EventNo, RunEvent)> {
@@ -18,7 +18,7 @@ async fn read(threads: &Threads, run: RunId, after: Option<EventNo>) -> Vec<(Eve
     events.map(Result::unwrap).collect().await
 }
 
-/// The events of a run that is worked on by whoever reads them, or elsewhere.
+/// The events of a run that is driven by its reader, or in a task.
 fn streamed(run: Run, in_place: bool) -> RunStream {
     match in_place {
         true => run.in_place().stream(),
@@ -26,7 +26,7 @@ fn streamed(run: Run, in_place: bool) -> RunStream {
     }
 }
 
-/// Read until the run has come to a gate; nothing may be heard of it before.
+/// Reads until the run has come to a gate; no event may arrive before.
 async fn unheard_until(gate: &Gate, stream: &mut RunStream) {
     tokio::select! {
         biased;
@@ -51,7 +51,7 @@ fn b88_events_are_numbered_without_gap_and_the_end_comes_last_and_after_the_comm
             How::Streamed => {
                 let mut stream = run.stream();
                 let mut numbers = Vec::new();
-                // Whatever is heard before the commit is not the end.
+                // No event that is received before the commit is the end.
                 loop {
                     let next = tokio::select! {
                         biased;
@@ -99,7 +99,8 @@ fn b88_events_are_numbered_without_gap_and_the_end_comes_last_and_after_the_comm
                 assert_eq!(stored, heard);
                 assert_eq!(told(&stored), story);
             }
-            // Nobody read it: its events are made from the record, which does not keep dispatches.
+            // The run was not streamed: its events are derived from the record, which has no
+            // dispatches.
             How::Whole => assert_eq!(told(&stored), story.replace(" dispatched:c1", "")),
         }
     });
@@ -146,11 +147,11 @@ fn b89_a_second_reader_gets_exactly_what_comes_after_its_number() {
                     panic!("a run starts");
                 };
                 gate.reached().await;
-                // One that leaves in the middle changes nothing.
+                // A reader that leaves in the middle changes nothing.
                 let mut leaves = other.threads().attach(run, None);
                 leaves.next().await.unwrap().unwrap();
                 drop(leaves);
-                // One that comes while the run goes on.
+                // A reader that joins during the run.
                 let live = tokio::spawn({
                     let threads = other.threads();
                     async move { read(&threads, run, Some(0)).await }
@@ -182,7 +183,7 @@ fn b89_a_second_reader_gets_exactly_what_comes_after_its_number() {
     });
 }
 
-/// An answer that breaks off with an error of the vendor's behind some text.
+/// An answer that fails with a vendor's error after some text.
 fn fails_after(text: &str) -> Step {
     let at = Place::new(0, 0, 0);
     Step::events([
@@ -221,7 +222,8 @@ fn b92_half_an_answer_is_never_stored_and_its_repetition_is_another_item() {
             let process = stage.process().await;
             let tide = Fake::named("tide");
             let asked = client([Step::calls([("c1", "tide", "{}")]), half("at the thi")]);
-            // What readers have heard is not said twice in one call, whatever is around the client.
+            // A text that readers have received is not sent twice in one call, whatever layers the
+            // client has.
             let retrying = std::sync::Arc::clone(&asked).layer(Retry::new(RetryPolicy::default()));
             let agent = throughline::Agent::builder(retrying)
                 .store(&process.store)
@@ -242,7 +244,7 @@ fn b92_half_an_answer_is_never_stored_and_its_repetition_is_another_item() {
             assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
             assert_eq!(process.history(&id).await, "");
 
-            // The call again: another item, and the old one stays what it was.
+            // The repeated call is another item, and the first one does not change.
             asked.push(Step::text("at four"));
             let (events, outcome) = how.events(agent.resume(&thread)).await;
             let outcome = outcome.unwrap();
@@ -306,7 +308,7 @@ fn b93_a_stream_that_is_read_to_its_end_is_published_without_its_outcome() {
 }
 
 #[test]
-fn b94_a_reader_that_stops_reading_holds_up_nobody() {
+fn b94_a_reader_that_stops_reading_delays_neither_the_run_nor_other_readers() {
     everywhere(async |stage, _| {
         let process = stage.process().await;
         let text = "high water is at four in the afternoon. ".repeat(500);
@@ -314,7 +316,7 @@ fn b94_a_reader_that_stops_reading_holds_up_nobody() {
         let agent = agent(&process, &asked, &[]);
         let thread = agent.new_thread();
         let id = thread.id().clone();
-        // Its starter reads one event and no more.
+        // The caller reads one event and then stops.
         let mut stopped = agent.run_on(&thread, "when?").stream();
         let Some(RunEvent::Started { run, .. }) = stopped.next().await else {
             panic!("a run starts");
@@ -328,7 +330,7 @@ fn b94_a_reader_that_stops_reading_holds_up_nobody() {
         let stop = StopReason::Done;
         assert_eq!(all.last().unwrap().1, RunEvent::Ended { stop });
         assert_eq!(process.history(&id).await, "u a");
-        // Those who stopped have missed nothing.
+        // The readers that stopped have missed nothing.
         let rest: Vec<RunEvent> = stopped.collect().await;
         let rest_also: Vec<RunEvent> = also.map(|event| event.unwrap().1).collect().await;
         let expected: Vec<RunEvent> = all.into_iter().skip(1).map(|(_, event)| event).collect();
@@ -341,7 +343,7 @@ fn b149_a_publish_that_the_store_refuses_is_an_error_and_no_success() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let other = stage.process().await;
-        // Refused for good: somebody else took the run over.
+        // Refused for good: another process took the run over.
         let asked = client([Step::text("at four")]);
         let here = agent(&process, &asked, &[]);
         let thread = here.new_thread();
@@ -365,12 +367,12 @@ fn b149_a_publish_that_the_store_refuses_is_an_error_and_no_success() {
         let stop = StopReason::Failed;
         assert_eq!(events.last(), Some(&RunEvent::Ended { stop }));
         assert_eq!(events.iter().filter(|event| is_end(event)).count(), 1);
-        // The transcript is not lost with it.
+        // The error has the transcript.
         assert_eq!(said(failed.outcome()), "u a");
         assert_eq!(failed.outcome().text(), "at four");
         assert_eq!(other.history(&id).await, "u a");
 
-        // Not taken for now: the error says so, and the store has nothing of an end.
+        // A transient failure: the error says so, and the store has no end of the run.
         process.live().await;
         asked.push(Step::text("sure"));
         process.faulty.always("publish", Fault::Before);

@@ -14,14 +14,14 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, Process, everywhere, short};
 
-use crate::threads::look::look;
+use crate::threads::snapshot::snapshot;
 
-/// What a shelf does beside keeping messages.
+/// What a shelf does besides storing messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shelving {
-    /// Nothing.
+    /// Nothing more.
     Plain,
-    /// After each append it keeps only what was said since the last time that somebody asked.
+    /// After each append, keeps only the messages since the last load.
     Reducing,
     /// Each append moves the messages to a new key, and the old one is empty.
     Moving,
@@ -37,9 +37,9 @@ pub(crate) struct Shelf {
 #[derive(Default)]
 struct State {
     shelves: BTreeMap<String, Vec<Message>>,
-    /// Appends that were made, and the key that each gave.
+    /// Completed appends, and the key that each returned.
     made: BTreeMap<String, Option<RawJson>>,
-    /// Everything that was asked, in order.
+    /// All calls, in order.
     log: Vec<String>,
     fails: usize,
     moved: usize,
@@ -57,7 +57,7 @@ impl Shelf {
         self.state.lock().unwrap()
     }
 
-    /// What stands under a key.
+    /// The messages under a key.
     pub(crate) fn under(&self, key: &str) -> String {
         let state = self.state();
         short(state.shelves.get(key).into_iter().flatten())
@@ -68,17 +68,17 @@ impl Shelf {
         self.state().shelves.insert(key.to_owned(), messages);
     }
 
-    /// Fail the next appends.
+    /// Makes the next appends fail.
     fn fail(&self, times: usize) {
         self.state().fails = times;
     }
 
-    /// What was asked since this was last called.
+    /// The calls since the last call of this.
     fn log(&self) -> Vec<String> {
         std::mem::take(&mut self.state().log)
     }
 
-    /// The idempotency values of all appends, tried ones included, and how many copies are kept.
+    /// The number of distinct completed appends.
     fn appended(&self) -> usize {
         self.state().made.len()
     }
@@ -161,7 +161,7 @@ fn one_round() -> [Step; 2] {
     [Step::calls([("c1", "tide", "{}")]), Step::text("at four")]
 }
 
-/// The key that a thread carries, beside the one that it began with.
+/// The current key of a thread, if it is not the initial one.
 pub(crate) fn carried(thread: &Thread) -> Option<String> {
     let state = thread.state();
     let key = state.provider("throughline.key");
@@ -189,7 +189,7 @@ fn b221_an_external_history_is_asked_for_before_each_run_and_never_cached() {
             let outcome = how.finish(agent.run_on(&thread, input)).await;
             runs.push(outcome.unwrap().run);
         }
-        // Somebody else puts something there: the next run sees it, with the same handle.
+        // The application adds a message: the next run sees it, with the same handle.
         shelf.put("7", [Message::user("summary")]);
         let outcome = how.finish(agent.run_on(&thread, "so?")).await;
         runs.push(outcome.unwrap().run);
@@ -211,7 +211,7 @@ fn b221_an_external_history_is_asked_for_before_each_run_and_never_cached() {
             .collect();
         assert_eq!(asked, ["u", "u a(c1) t(c1)", "u a(c1) t(c1) a u", "u u"]);
         assert_eq!(shelf.under("7"), "u a");
-        // Our record has all that went through us.
+        // Our record has everything that went through us.
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a u a u a");
     });
     // A store that the agent does not know is refused before the call.
@@ -261,7 +261,7 @@ fn b222_a_new_key_is_the_threads_from_the_publish_on_and_a_repeated_append_is_th
             let client = scripted([Step::text("yes")]);
             let agent = self::agent(&second, &client, &shelf).build().unwrap();
             let thread = agent.open(id.clone()).await.unwrap();
-            // Nothing is published, so the key is the one of before.
+            // Nothing is published, so the key is the previous one.
             assert_eq!(carried(&thread).as_deref(), Some(r#"{"revision":1}"#));
             let outcome = how.finish(agent.resume(&thread)).await.unwrap();
             assert_eq!(outcome.stop, StopReason::Done);
@@ -297,11 +297,11 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
             assert!(matches!(failed.source, RunError::MessageStore { .. }));
             assert_eq!(short(&failed.outcome().messages), "u a(c1) t(c1) a");
             assert_eq!(
-                look(&process, &id).await.to_string(),
+                snapshot(&process, &id).await.to_string(),
                 "history [] v0 unsent [] run parked calls [c1 done] journal [u a(c1) t(c1) a]"
             );
             assert_eq!(shelf.under("7"), "");
-            // Still not.
+            // It fails again.
             let failed = how.finish(agent.resume(&thread)).await;
             assert!(matches!(
                 failed.unwrap_err().source,
@@ -320,7 +320,7 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
             assert_eq!(appends.len(), 1, "the same value each time: {appends:?}");
         });
     }
-    // New input instead of resume: what is left is appended first.
+    // New input instead of resume: the unfinished run is appended first.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let shelf = Shelf::new(Shelving::Plain);
@@ -338,7 +338,8 @@ fn b223_an_append_that_fails_is_made_again_without_a_second_model_call() {
     });
 }
 
-/// A key that would not survive being read and written as values: its order, a number that no float has.
+/// A key that would change if it were parsed and written as values: by its order, and by a number
+/// that no float can hold.
 const COMPOUND: &str = r#"{"partition":"eu","id":7,"at":12345678901234567890.10}"#;
 
 #[test]
@@ -354,7 +355,7 @@ fn b224_a_compound_key_stays_byte_for_byte() {
         how.finish(agent.run_on(&thread, "hi")).await.unwrap();
         first.kill();
 
-        // Another process, by the thread's JSON.
+        // Another process, through the thread's JSON.
         let second = stage.process().await;
         let agent = self::agent(&second, &client, &shelf).build().unwrap();
         let text = thread.to_json().await.unwrap();
@@ -363,7 +364,7 @@ fn b224_a_compound_key_stays_byte_for_byte() {
         how.finish(agent.run_on(&moved, "sure?")).await.unwrap();
         assert_eq!(shelf.under(COMPOUND), "u a u a");
 
-        // One with a store of its own brings its key along in its JSON.
+        // A thread with its own store has its key in its JSON.
         let own = Thread::new();
         own.set_owner(on_shelf(COMPOUND)).await.unwrap();
         let text = own.to_json().await.unwrap();
@@ -393,7 +394,7 @@ fn a_message_store_that_reduces_its_own_history_is_shown_as_it_is() {
             how.finish(agent.run_on(&thread, "more")).await.unwrap();
             assert_eq!(shelf.under(r#""shelf 1""#), "u a");
         }
-        // However long the conversation is, the model is shown one turn of it.
+        // However long the conversation is, the model is sent one turn of it.
         let asked = client.asked().into_iter();
         let asked: Vec<String> = asked.map(|asked| short(&asked.messages)).collect();
         assert_eq!(asked, ["u", "u a u", "u a u", "u a u"]);
@@ -440,13 +441,13 @@ fn a_message_store_whose_key_changes_is_followed_from_key_to_key() {
             let key = format!(r#"{{"revision":{revision}}}"#);
             assert_eq!(carried(&thread), Some(key.clone()));
             assert_eq!(shelf.under(&key), history);
-            // Nothing but the new key leads there, and whoever opens the thread has it.
+            // Only the new key leads there, and every handle that opens the thread has it.
             thread = agent.open(id.clone()).await.unwrap();
             assert_eq!(carried(&thread), Some(key));
             assert_eq!(thread.owner(), on_shelf("7"));
         }
         assert_eq!(shelf.under("7"), "");
-        // A fork goes on with the key that held where it begins.
+        // A fork continues with the key that was valid where it begins.
         let forked = throughline::store::NewThread::new(process.store.ids().thread());
         let fork = process.threads().fork(id, forked).await.unwrap();
         assert_eq!(carried(&fork).as_deref(), Some(r#"{"revision":3}"#));

@@ -1,4 +1,4 @@
-//! What is printed of a run that failed.
+//! What is printed of a failed run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,12 +14,12 @@ use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, MadeCalls, everywhere, said};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::threads::acts::{Client, agent, built, client, gated, start};
+use crate::threads::actions::{Client, agent, built, client, gated, start};
 
-/// Stands in everything that is said: input, instructions, arguments, results, answers.
+/// Part of every content: input, instructions, arguments, results, answers.
 const CANARY: &str = "CANARY-7f3a";
 
-/// What a failure shows, held against what it must not show.
+/// What a failure prints, after checking that it contains no content.
 fn shown(failed: &RunFailed) -> String {
     let line = failed.to_string();
     assert!(line.starts_with(&failed.run().to_string()), "{line}");
@@ -31,7 +31,7 @@ fn shown(failed: &RunFailed) -> String {
     for text in [&line, &debug] {
         assert!(!text.contains(CANARY), "{text}");
     }
-    // Whatever prints a chain of errors prints each of them once.
+    // A reporter that prints a chain of errors prints each of them once.
     assert!(std::error::Error::source(failed).is_none());
     line
 }
@@ -69,7 +69,7 @@ async fn failure(how: How, run: Run<impl Order>) -> RunFailed {
 #[test]
 fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
     everywhere(async |stage, how| {
-        // After a finished step: the run is resumed, and nothing is done twice.
+        // After a finished step: the run is resumed, and nothing is repeated.
         let process = stage.process().await;
         let tide = canary();
         let model = client([asks(), Step::fails(ErrorKind::Unavailable)]);
@@ -82,7 +82,7 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
              resume it, finished steps are kept"
         );
         assert_eq!(failed.remedy(), Remedy::Resume);
-        // The transcript is there all the same.
+        // The transcript is available nevertheless.
         assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
         assert_eq!(failed.messages(), failed.outcome().messages);
         assert_eq!(failed.messages()[0].text(), input());
@@ -99,7 +99,7 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
         assert_eq!(failed.remedy(), Remedy::Nothing);
         assert!(shown(&failed).contains("no run on thread"));
 
-        // Before anything was finished: the same is sent again.
+        // Before anything was finished: the same request is sent again.
         model.push(Step::error(
             ClientError::new(ErrorKind::RateLimited, "scripted", "slow\n down,\tplease")
                 .with_status(429)
@@ -119,7 +119,7 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
         model.push(Step::text("at four"));
         how.finish(agent.run_on(&thread, input())).await.unwrap();
 
-        // A page instead of a message is cut.
+        // A long error page is truncated.
         let page = "<p>no such port</p>\n".repeat(10_000);
         let error = ClientError::new(ErrorKind::Unavailable, "scripted", page);
         model.push(Step::error(error));
@@ -127,7 +127,7 @@ fn b246_a_failed_run_prints_its_id_the_cause_and_what_can_be_done() {
         let text = shown(&failed);
         assert!(text.len() < 1_000 && text.contains('…'), "{text}");
 
-        // The same would fail again.
+        // The same request would fail again.
         for (first, remedy) in [
             (None, Remedy::FixThenRetry),
             (Some(asks()), Remedy::FixThenResume),
@@ -179,7 +179,7 @@ fn b246_a_refused_run_says_why_nothing_began() {
         assert_eq!(failed.remedy(), Remedy::FixThenRetry);
         assert!(line(&failed).contains("rounds"), "{failed}");
 
-        // A store that says nothing: it may have begun.
+        // The store did not answer: the run may have begun.
         process.faulty.always("begin", Fault::Before);
         let failed = failure(how, agent.run_on(&thread, input())).await;
         assert_eq!(failed.remedy(), Remedy::LookUp);
@@ -191,7 +191,7 @@ fn b246_a_refused_run_says_why_nothing_began() {
 #[test]
 fn b246_a_run_that_waits_or_was_cut_off_is_resumed() {
     everywhere(async |stage, how| {
-        // An answer that fits nothing leaves the run waiting.
+        // An answer that fits no call leaves the run waiting.
         let process = stage.process().await;
         let pay = Fake::named("pay").with(|spec| spec.approval = Approval::Always);
         let model = client([Step::calls([("c1", "pay", "{}")]), Step::text("paid")]);
@@ -224,7 +224,7 @@ fn b246_a_run_that_waits_or_was_cut_off_is_resumed() {
     });
 }
 
-/// The remedy is true: what it says can be done succeeds, what it does not say does not.
+/// The remedy is right: what it proposes succeeds, and nothing else does.
 #[test]
 fn b246_the_remedy_holds_for_every_place_where_a_model_fails() {
     let (resumed, retried) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -243,7 +243,7 @@ fn b246_the_remedy_holds_for_every_place_where_a_model_fails() {
                     model.push(Step::fails(ErrorKind::Cut));
                     let mut failed = failure(how, agent.run_on(&thread, input())).await;
                     if adopted && failed.remedy() == Remedy::Resume {
-                        // It fails again when it goes on.
+                        // It fails again when it is resumed.
                         model.push(Step::fails(ErrorKind::Cut));
                         failed = failure(how, agent.resume(&thread)).await;
                     }

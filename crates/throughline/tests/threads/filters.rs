@@ -23,7 +23,7 @@ fn without_tools(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     messages.iter().filter(plain).cloned().collect()
 }
 
-/// Says something else than was said.
+/// Replaces the texts of messages.
 fn masked(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mask = |message: &Arc<Message>| match message.text().contains("secret") {
         true => Arc::new(Message::user("[masked]")),
@@ -69,7 +69,7 @@ fn a_filter_changes_what_is_sent_and_never_the_record() {
                 asked[call].messages.iter().map(Message::text).collect()
             };
             assert_eq!(sent(1), ["when?", "", ""]);
-            // Each filter has what the one before it left.
+            // Each filter gets the output of the one before.
             assert_eq!(sent(2), ["when?", "at four", "[masked]"]);
             assert_eq!(sent(3), ["[masked]", "noted", "and?"]);
 

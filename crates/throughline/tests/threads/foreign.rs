@@ -1,5 +1,5 @@
-//! What others say about calls: ids that repeat, lack or are too long, histories that were cut,
-//! results that come late.
+//! Histories of other origin: ids that repeat, are missing or too long, truncated histories, late
+//! results.
 
 use throughline::model::{
     CallId, Content, Message, Outcome, Output, Response, Role, ToolCall, json, pairs,
@@ -13,7 +13,7 @@ use throughline_wire::render::{Options, Target, render};
 use throughline_wire::validate::{Profile, validate};
 use throughline_wire::{Losses, Wire, codec};
 
-use crate::threads::acts::{agent, client, gated};
+use crate::threads::actions::{agent, client, gated};
 
 const VENDORS: [Wire; 6] = [
     Wire::OpenAiChat,
@@ -24,13 +24,13 @@ const VENDORS: [Wire; 6] = [
     Wire::Foundry,
 ];
 
-/// What a vendor is sent for a history.
+/// The request that a vendor is sent for a history.
 fn rendered(messages: &[Message], wire: &Wire) -> String {
     let (target, options) = (Target::newest(wire.clone()), Options::default());
     render(messages, &target, &options).body(&target, &options)
 }
 
-/// Every vendor takes the history.
+/// Checks that every vendor accepts the history.
 pub(crate) fn assert_valid(messages: &[Message]) {
     for wire in VENDORS {
         let body = rendered(messages, &wire);
@@ -44,7 +44,7 @@ pub(crate) fn assert_valid(messages: &[Message]) {
     }
 }
 
-/// The strings at a key, wherever it stands, in order.
+/// The strings of a key, at any depth, in order.
 fn strings(body: &str, key: &str) -> Vec<String> {
     let mark = format!("\"{key}\":\"");
     let found = body.split(&mark).skip(1);
@@ -53,7 +53,7 @@ fn strings(body: &str, key: &str) -> Vec<String> {
         .collect()
 }
 
-/// A tool that says how often it ran.
+/// A tool that returns how often it ran.
 fn counting(name: &str) -> Fake {
     let runs = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     Fake::doing(name, move |_, _| {
@@ -107,7 +107,7 @@ fn b213_each_result_stays_with_its_own_occurrence_of_a_reused_id() {
         let expected = [(1, "answer 0"), (3, "answer 1"), (7, "answer 2")];
         assert_eq!(answers, expected.map(|(at, text)| (at, text.to_owned())));
         assert_valid(&stored);
-        // Where ids must be unique they are, at both ends alike.
+        // Where ids must be unique they are, in calls and results alike.
         let body = rendered(&stored, &Wire::Anthropic);
         let (calls, results) = (strings(&body, "id"), strings(&body, "tool_use_id"));
         assert_eq!(calls, results);
@@ -152,7 +152,7 @@ fn b214_two_calls_of_one_id_both_run_and_are_paired_by_position() {
     });
 }
 
-/// An answer of a chat model with one call whose id is as given.
+/// An answer of a chat model with one call with the given id.
 fn without_id(id: &str) -> (Response, String) {
     let message = format!(
         r#"{{"role":"assistant","content":null,"tool_calls":[{{{id}"type":"function","function":{{"name":"tide","arguments":"{{}}"}}}}]}}"#
@@ -196,7 +196,7 @@ fn b215_a_call_without_an_id_gets_one_of_ours_and_goes_back_as_it_was() {
             let mut losses = Losses::default();
             let written = chat.encode_items(&stored[1..2], &mut losses);
             assert_eq!(written, [message]);
-            // What is rendered has ids at both ends, and the same.
+            // The rendered form has ids in calls and results, and they match.
             assert_valid(&stored);
             let body = rendered(&stored, &Wire::OpenAiChat);
             let (calls, results) = (strings(&body, "id"), strings(&body, "tool_call_id"));
@@ -245,7 +245,7 @@ fn b216_a_long_id_is_kept_and_shortened_alike_only_where_a_vendor_has_a_limit() 
     });
 }
 
-/// A conversation with two rounds, as another system kept it.
+/// A conversation with two rounds, as another system stored it.
 fn kept_elsewhere() -> Vec<Message> {
     let call = |id: &str| ToolCall::function(CallId::natural(id).unwrap(), "tide", "{}");
     let answer = |id: &str| call(id).answer(Outcome::Ok, Output::Text(format!("{id} says")));
@@ -266,7 +266,7 @@ fn kept_elsewhere() -> Vec<Message> {
     ]
 }
 
-/// What is left of a history between two of its contents.
+/// The part of a history between two of its contents.
 fn between(history: &[Message], start: usize, end: usize) -> Vec<Message> {
     let mut place = 0;
     let mut left = Vec::new();
@@ -305,10 +305,10 @@ fn b217_an_import_that_was_cut_anywhere_goes_on_and_stays_as_it_was() {
                 let asked = client([Step::text("here"), Step::text("here")]);
                 let tide = Fake::named("tide");
                 let agent = agent(&process, &asked, &[&tide]);
-                // In a thread of its own.
+                // In a thread with its own store.
                 let id = process.store.ids().thread();
                 let mut own = Thread::of(id.clone(), part.clone());
-                // In a store.
+                // In a shared store.
                 let new = NewThread::new(id.clone());
                 let kept = process.threads().open_or_create(new).await.unwrap();
                 let append = Append {
@@ -350,7 +350,7 @@ fn b218_a_real_result_that_comes_late_is_kept_beside_and_shown_instead() {
         let id = thread.id().clone();
         let token = tokio_util::sync::CancellationToken::new();
         let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
-        let task = crate::threads::acts::start(how, run);
+        let task = crate::threads::actions::start(how, run);
         gate.reached().await;
         token.cancel();
         let cut = task.await.unwrap().unwrap();

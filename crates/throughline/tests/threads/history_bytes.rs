@@ -1,4 +1,4 @@
-//! The histories that a host keeps in memory are counted as what they really hold.
+//! Cached histories are counted as the memory that they really hold.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use throughline_wire::render::{Options, Target};
 
 use crate::threads::compaction::{model, reader};
 
-/// A client that renders what it is asked for a vendor, as those that send it do.
+/// A client that renders each request for a vendor, as real clients do.
 struct Renders {
     scripted: ScriptedClient,
     target: Target,
@@ -35,7 +35,7 @@ impl ChatClient for Renders {
     }
 }
 
-/// Threads with the same turns, each turn on a handle of its own; what is kept of them in the end.
+/// Threads with the same turns, each turn on a handle of its own; returns the resulting cache.
 async fn cache_of(
     wire: Wire,
     scripted: ScriptedClient,
@@ -67,7 +67,7 @@ fn texts(count: usize, bytes: usize) -> Vec<String> {
     (0..count).map(text).collect()
 }
 
-/// What a cache counts, against what is freed when it is cleared.
+/// Compares the count of a cache with the memory that is freed when it is cleared.
 #[test]
 fn what_a_cache_counts_is_what_it_frees() {
     let runtime = tokio::runtime::Builder::new_current_thread();

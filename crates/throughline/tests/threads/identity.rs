@@ -1,4 +1,4 @@
-//! Threads by their ids and names, and their forks.
+//! Ids, aliases and forks of threads.
 
 use throughline::store::{
     Alias, At, Authority, ErrorKind, NewThread, Tenant, ThreadFilter, ThreadId,
@@ -14,7 +14,7 @@ fn named(id: &str) -> ThreadId {
     ThreadId::new(id).unwrap()
 }
 
-/// An agent that says what was asked, and counts its runs in its state.
+/// An agent that repeats its input, and counts its runs in its state.
 fn echo(process: &Process) -> Agent {
     let client = ScriptedClient::answering(|asked| {
         let last = asked.messages.last().unwrap().text();
@@ -75,7 +75,7 @@ fn b119_a_thread_has_one_id_and_opens_by_it_or_an_alias_in_one_round_trip() {
             assert_eq!(texts(&opened), ["one", "re: one"], "{at:?}");
             assert_eq!(count(&opened).as_deref(), Some("1"), "{at:?}");
         }
-        // A run on what was opened does not look again.
+        // A run on an opened thread does not read it again.
         let opened = threads.open(aliases[1].clone()).await.unwrap();
         second.counted.reset();
         say(&echo(&second), &opened, how, "two").await;
@@ -99,7 +99,7 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
         let second = say(&agent, &thread, how, "two").await;
         say(&agent, &thread, how, "three").await;
 
-        // By the run whose node it is, and from there by the fork itself.
+        // By the run of the node, and from there by the fork itself.
         let fork = threads
             .fork(second, NewThread::new(named("fork")))
             .await
@@ -130,7 +130,7 @@ fn b135_a_fork_sees_the_ancestors_of_its_node_and_the_state_recorded_there() {
             assert_eq!(count(&opened).as_deref(), Some(runs), "{id}");
         }
 
-        // Going on at a node without a fork moves no head.
+        // Continuing at a node without a fork moves no head.
         let aside = threads.open(second).await.unwrap();
         say(&agent, &aside, how, "aside").await;
         assert_eq!(
@@ -167,7 +167,7 @@ fn b225_opening_an_absent_thread_fails_and_open_or_create_makes_one_for_all() {
         one.refresh().await.unwrap();
         assert_eq!(texts(&one), texts(&two));
 
-        // Two that are made when something is said on them are one, too.
+        // Two new threads with one id become the same thread when they are stored.
         let id = named("said");
         let mut runs = tokio::task::JoinSet::new();
         for process in [&first, &second] {

@@ -21,7 +21,7 @@ fn named(id: &str) -> ThreadId {
     ThreadId::new(id).unwrap()
 }
 
-/// A client whose service can keep conversations.
+/// A client whose service can store conversations.
 fn keeping(steps: impl IntoIterator<Item = Step>) -> Arc<ScriptedClient> {
     let abilities = Abilities {
         stores_history: StoresHistory::Optional,
@@ -30,7 +30,7 @@ fn keeping(steps: impl IntoIterator<Item = Step>) -> Arc<ScriptedClient> {
     Arc::new(ScriptedClient::new(steps).with_abilities(abilities))
 }
 
-/// An answer, and the id under which the service keeps the conversation from then on.
+/// An answer, and the id under which the service stores the conversation from then on.
 fn kept(text: &str, service: &str) -> Step {
     let message = Message::new(
         Role::Assistant,
@@ -95,14 +95,14 @@ fn b120_a_thread_of_a_store_is_its_id_in_json_and_opens_elsewhere_with_everythin
         assert_eq!(back.service_ids(), [service_id("resp_1")]);
         assert_eq!(back.owner(), service());
         assert_eq!(back.to_json().await.unwrap(), text);
-        // A run goes on there: the service has the rest.
+        // A run continues there: the service has the rest.
         let client = keeping([kept("two", "resp_2")]);
         let run = agent(&client).store(&second.store).build().unwrap();
         how.finish(run.run_on(&back, "two?")).await.unwrap();
         assert_eq!(short(&client.last_asked().unwrap().messages), "u");
         assert_eq!(back.service_ids(), [service_id("resp_2")]);
         assert_eq!(first.history(&named("t")).await, "u a u a");
-        // Without the store it is nothing but a name.
+        // Without the store it is only an id.
         match Thread::from_json(&text).await.unwrap_err() {
             ThreadJsonError::InStore { id } => assert_eq!(id, named("t")),
             other => panic!("{other}"),
@@ -184,7 +184,7 @@ fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
             assert_eq!(texts, ["and where?", "and why?"]);
             assert_eq!(back.to_json().await.unwrap(), text);
 
-            // A run goes on: with all that was said, or with what the service does not have.
+            // A run continues: with the full history, or with what the service does not have.
             let client = match owner {
                 Owner::Local => keeping([Step::text("here")]),
                 _ => keeping([kept("here", "resp_2")]),
@@ -203,7 +203,7 @@ fn b121_a_thread_without_a_store_is_all_in_its_json_and_goes_on_from_there() {
             assert_eq!(short(&messages(&back)), whole);
             assert_eq!(queued(&back).await, []);
             assert_eq!(back.state().provider("memory").unwrap().get(), "2");
-            // And so does what is made of it.
+            // And so does its JSON.
             let text = back.to_json().await.unwrap();
             let again = Thread::from_json(&text).await.unwrap();
             assert_eq!(messages(&again), messages(&back));
@@ -262,7 +262,7 @@ fn a_thread_with_a_run_that_waits_is_not_written() {
     });
 }
 
-/// What is wrong with a thread's JSON.
+/// The error of a thread's JSON.
 fn fault(error: ThreadJsonError) -> String {
     match error {
         ThreadJsonError::Newer { found } => format!("newer: {found}"),
@@ -345,7 +345,7 @@ fn b122_json_that_is_no_thread_or_a_newer_one_is_refused_and_nothing_is_loaded()
         assert_eq!(process.counted.log(), [""; 0]);
         assert_eq!(count(&threads).await, 0);
 
-        // One that is there is not mixed with another of its name.
+        // An existing thread is not merged with another one of the same id.
         let good = whole(r#""queued":[]"#);
         threads.from_json(&good).await.unwrap();
         let other = Thread::of(named("t"), vec![Message::user("other")]);
@@ -381,7 +381,7 @@ fn b123_what_we_do_not_know_is_byte_equal_after_json_every_store_and_back_at_its
         (Wire::OpenAiChat, fixture("openai-chat/messages-odd.json")),
         (Wire::Gemini, fixture("gemini/contents.json")),
     ];
-    // Of our own form: kinds, roles, sources, families and members of a later version.
+    // In our own form: kinds, roles, sources, families and members of a later version.
     let later = concat!(
         r#"{"v":1,"role":"critic","contents":[{"kind":"hologram","n":1.0e0,"n":2},"#,
         r#"{"kind":"text","text":"hi","later":[1.50]}],"source":"oracle","z":{"deep":[{}]}}"#
@@ -410,7 +410,7 @@ fn b123_what_we_do_not_know_is_byte_equal_after_json_every_store_and_back_at_its
         first.threads().from_json(&json).await.unwrap();
         let opened = second.threads().open(named("later")).await.unwrap();
         let mut stored = messages(&opened).remove(0);
-        // The id is given when it enters.
+        // The id is assigned when the message is stored.
         stored.id = None;
         assert_eq!(stored.to_json(), later);
     });
@@ -439,7 +439,7 @@ fn threads_of_the_first_format_are_read() {
         assert_eq!(state.provider("empty").unwrap().get(), "null");
         let texts: Vec<String> = queued(&thread).await.iter().map(Message::text).collect();
         assert_eq!(texts, ["and low water?"]);
-        // Written as it was read, and gone on with.
+        // Written as it was read, and continued.
         assert_eq!(thread.to_json().await.unwrap(), text.trim_end());
         let client = keeping([Step::text("at ten")]);
         let agent = Agent::builder(Arc::clone(&client)).build().unwrap();

@@ -1,7 +1,7 @@
-//! What each way out of a run leaves, in each mode, as a table.
+//! What each way to end a run leaves, in each mode, as a table.
 //!
-//! The turn is always the same: something is asked, the model calls `tide` once, the tool is run,
-//! and the model is asked again. The rows say how that ends.
+//! The turn is always the same: the model calls `tide` once, the tool runs, and the model is called
+//! again. The rows say how that ends.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use throughline_testkit::scripted::{Ids, ScriptedClient, Step, StoringService};
 use throughline_testkit::stage::{Engine, Fake, How, Stage, everywhere, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::threads::look::{Look, look};
+use crate::threads::snapshot::{Snapshot, snapshot};
 
 /// How the turn ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ enum Exit {
     Done,
     /// The tool fails, and the model answers.
     ToolError,
-    /// The second model call fails for good.
+    /// The second model call fails.
     Upstream,
-    /// The tool asks for the end.
+    /// The tool ends the run.
     Terminated,
     /// The caller cancels during the second model call.
     Cancelled,
-    /// The caller goes away during the second model call.
+    /// The caller drops the run during the second model call.
     Abandoned,
     /// The call needs an approval.
     Parked,
@@ -38,7 +38,7 @@ enum Exit {
     Killed,
 }
 
-/// A cell: what is stored, and what is stored after one more turn in another process.
+/// A cell: the stored state, and the stored state after one more turn in another process.
 struct Cell {
     mode: Persistence,
     exit: Exit,
@@ -68,10 +68,10 @@ const CELLS: [Cell; 16] = [
     Cell { mode: PerCall, exit: ToolError, history: "u a(c1) t(c1:error) a", version: 2, open: false, unsent: "",
         run: "committed", calls: "c1 done", journal: "u a(c1) t(c1:error) a", then: "u a(c1) t(c1:error) a u a" },
 
-    // A run that failed is no history, and final: what is said next begins where it began.
+    // A failed run is final and not history: the next input begins at the same node.
     Cell { mode: PerRun, exit: Upstream, history: "", version: 0, open: false, unsent: "",
         run: "failed", calls: "c1 done", journal: "u a(c1) t(c1)", then: "u a" },
-    // What was published stands; its result is in the journal, and goes out first with what is said next.
+    // Published nodes stay; the result is in the journal and goes out first with the next input.
     Cell { mode: PerCall, exit: Upstream, history: "u a(c1)", version: 1, open: true, unsent: "",
         run: "failed", calls: "c1 done", journal: "u a(c1) t(c1)", then: "u a(c1) t(c1) u a" },
 
@@ -90,13 +90,13 @@ const CELLS: [Cell; 16] = [
     Cell { mode: PerCall, exit: Abandoned, history: "u a(c1) t(c1)", version: 2, open: false, unsent: "",
         run: "cancelled", calls: "c1 done", journal: "u a(c1) t(c1)", then: "u a(c1) t(c1) u a" },
 
-    // What is said next withdraws the call that waits.
+    // The next input withdraws the waiting call.
     Cell { mode: PerRun, exit: Parked, history: "", version: 0, open: false, unsent: "",
         run: "parked", calls: "c1 approval", journal: "u a(c1)", then: "u a(c1) t(c1:withdrawn) u a" },
     Cell { mode: PerCall, exit: Parked, history: "u a(c1)", version: 1, open: true, unsent: "",
         run: "parked", calls: "c1 approval", journal: "u a(c1)", then: "u a(c1) t(c1:withdrawn) u a" },
 
-    // What is said next waits until the run is finished.
+    // The next input waits until the run is finished.
     Cell { mode: PerRun, exit: Killed, history: "", version: 0, open: false, unsent: "",
         run: "interrupted", calls: "c1 done", journal: "u a(c1) t(c1)", then: "u a(c1) t(c1) a u a" },
     Cell { mode: PerCall, exit: Killed, history: "u a(c1)", version: 1, open: true, unsent: "",
@@ -104,8 +104,8 @@ const CELLS: [Cell; 16] = [
 ];
 
 impl Cell {
-    fn stored(&self) -> Look {
-        Look {
+    fn stored(&self) -> Snapshot {
+        Snapshot {
             history: self.history.to_owned(),
             version: self.version,
             open: self.open,
@@ -167,7 +167,7 @@ async fn fill(stage: &Stage, how: How, cell: &Cell) {
         }
         Abandoned => {
             client.begun(2).await;
-            // The future or the stream is dropped, and with it whoever waited for the run.
+            // The future or the stream is dropped, and with it the caller's interest in the run.
             running.abort();
             drop(running.await);
             agent.settled().await;
@@ -181,7 +181,7 @@ async fn fill(stage: &Stage, how: How, cell: &Cell) {
         }
     }
     let next = stage.process().await;
-    let stored = look(&next, &id).await;
+    let stored = snapshot(&next, &id).await;
     assert_eq!(stored, cell.stored(), "{name}");
     if (stage.engine, how) == (Engine::Memory, How::Whole) {
         println!(
@@ -200,13 +200,13 @@ async fn fill(stage: &Stage, how: How, cell: &Cell) {
         .unwrap();
     let thread = agent.open(id.clone()).await.unwrap();
     how.finish(agent.run_on(&thread, "well?")).await.unwrap();
-    let after = look(&next, &id).await;
+    let after = snapshot(&next, &id).await;
     let closed = (&*after.history, after.open, &*after.unsent);
     assert_eq!(closed, (cell.then, false, ""), "{name}");
-    // Nobody ran the tool again.
+    // The tool ran once.
     let runs = usize::from(exit != Parked);
     assert_eq!(tool.runs(), runs, "{name}");
-    // What the model was shown is the history up to its answer.
+    // What the model was sent is the history up to its answer.
     let shown = short(&client.last_asked().unwrap().messages);
     assert_eq!(format!("{shown} a"), cell.then, "{name}");
 }
@@ -218,7 +218,7 @@ fn every_way_out_of_a_run_leaves_what_the_table_says() {
     }
 }
 
-/// A row of what `parity = service` gives: the steps, the history, what stays unsent.
+/// A row for `parity = service`: the steps, the history, the unsent results.
 struct Equal {
     name: &'static str,
     history: &'static str,
@@ -306,7 +306,7 @@ fn with_parity_the_history_equals_what_a_storing_service_holds() {
                 let held = service.held(&theirs.service_ids()[0].id);
                 assert_eq!(short(&held), history, "{} {turn}", row.name);
                 for thread in [&ours, &theirs] {
-                    let stored = look(&process, thread.id()).await;
+                    let stored = snapshot(&process, thread.id()).await;
                     assert_eq!((&*stored.history, &*stored.unsent), (history, unsent));
                     let opened = process.threads().open(thread.id().clone()).await.unwrap();
                     let messages = opened.history();

@@ -1,5 +1,5 @@
-//! One test for each line of the library's behaviours that has to do with what is kept: its name is
-//! the line's number and content. Each runs on every engine, whole and streamed.
+//! Tests of the behaviours that concern storage; each name has the number and the content of a
+//! rule. They run on every engine, with whole and with streamed answers.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,9 +7,10 @@
     reason = "helpers of tests are tests, and tables are printed for people"
 )]
 
-mod acts;
+mod actions;
 mod approvals;
 mod busy;
+mod cached_nodes;
 mod cancels;
 mod compaction;
 mod crashes;
@@ -22,7 +23,6 @@ mod foreign;
 mod history_bytes;
 mod identity;
 mod json;
-mod look;
 mod matrix;
 mod moving;
 mod narrative;
@@ -31,11 +31,11 @@ mod owners;
 mod prefixes;
 mod providers;
 mod queue;
-mod remembered;
 mod same_run;
 mod sequences;
+mod snapshot;
 mod sources;
 mod stacks;
 mod tokens;
+mod view_settings;
 mod warnings;
-mod wishes;

@@ -1,4 +1,4 @@
-//! When the history moves, and what a run leaves that does not simply end.
+//! When the history moves, and what interrupted runs leave.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use throughline_testkit::scripted::{Ids as ServiceIds, ScriptedClient, Step, Sto
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::threads::look::{look, newest};
+use crate::threads::snapshot::{newest, snapshot};
 
 fn agent(process: &Process, client: &Arc<ScriptedClient>) -> AgentBuilder {
     Agent::builder(Arc::clone(client)).store(&process.store)
@@ -34,7 +34,7 @@ fn ending() -> Fake {
     })
 }
 
-/// What readers of another process see before each call of some methods: method, history, version,
+/// What readers in another process see before each call of some methods: method, history, version,
 /// open.
 type Seen = Arc<Mutex<Vec<(&'static str, String, u64, bool)>>>;
 
@@ -46,7 +46,7 @@ async fn watched(stage: &Stage, process: &Process, thread: &ThreadId) -> Seen {
         process.faulty.on(method, move || {
             let (reader, seen, thread) = (Arc::clone(&reader), Arc::clone(&seen), thread.clone());
             async move {
-                let look = look(&reader, &thread).await;
+                let look = snapshot(&reader, &thread).await;
                 let mut seen = seen.lock().unwrap();
                 seen.push((method, look.history, look.version, look.open));
             }
@@ -150,7 +150,7 @@ fn b11_a_tool_can_read_where_it_is_as_the_journal_has_it() {
         assert_eq!(rounds, [0, 1, 1]);
         assert!(seen.iter().all(|one| one.run == outcome.run));
         assert!(seen.iter().all(|one| one.thread == id));
-        // The run is over, so whatever still listens to its token is to stop.
+        // The run is over, so that code which still listens to its token stops.
         assert!(seen.iter().all(|one| one.cancel.is_cancelled()));
         assert!(CallContext::current().is_none());
     });
@@ -186,7 +186,7 @@ fn b18_the_run_after_a_limit_starts_with_all_tools_and_counters_at_zero() {
             let outcome = how.finish(agent.run_on(&thread, "when?")).await;
             let outcome = outcome.unwrap();
             assert_eq!(outcome.stop, StopReason::ErrorLimit);
-            // Two whole rounds each time: nothing is counted on from the run before.
+            // Two complete rounds each time: counters start at zero in each run.
             assert_eq!((tool.runs(), client.calls()), (2 * turn, 3 * turn));
         }
         let offered: Vec<usize> = client.asked().iter().map(|one| one.tools.len()).collect();
@@ -194,7 +194,7 @@ fn b18_the_run_after_a_limit_starts_with_all_tools_and_counters_at_zero() {
     });
 }
 
-/// How the run ends into which a message is left.
+/// How the run ends during which a message is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Terminated,
@@ -211,7 +211,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             StopReason::Cancelled,
             "u a(c1) t(c1:unknown) ",
         ),
-        // It was on its way with the call that failed.
+        // It was part of the request that failed.
         (Ends::Failed, StopReason::Failed, ""),
     ] {
         everywhere(async |stage, how| {
@@ -268,7 +268,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
             assert_eq!(second.history(&id).await, format!("{left}u u a u a"));
         });
     }
-    // A run that adopts the failed one is the next run too.
+    // A run that adopts the failed one counts as the next run.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let client = scripted([
@@ -293,7 +293,7 @@ fn b50_a_message_that_no_model_call_took_is_delivered_once_in_the_next_run() {
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) u a");
         assert_eq!(thread.mailbox().waiting().await.unwrap().len(), 0);
     });
-    // Left in the last round: delivered with the last call.
+    // Queued in the last round: delivered with the last call.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let client = scripted(one_round());
@@ -347,7 +347,7 @@ fn b95_per_run_readers_see_the_old_head_and_then_everything_at_once() {
                 "publish: [u a] v1"
             ]
         );
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!(after.history, "u a u a(c1) t(c1) a");
         assert_eq!((after.version, after.open), (2, false));
     });
@@ -395,7 +395,7 @@ fn b96_per_call_the_head_moves_with_each_model_call_and_ends_as_per_run() {
                 "publish: [u a(c1)] v1 open"
             ]
         );
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!(after.history, "u a(c1) t(c1) a");
         assert_eq!((after.version, after.open), (2, false));
 
@@ -433,8 +433,8 @@ fn b97_a_parked_run_leaves_the_head_or_the_node_of_its_last_call() {
             let id = thread.id().clone();
             let outcome = how.finish(agent.run_on(&thread, "book it")).await;
             assert_eq!(outcome.unwrap().stop, StopReason::Parked);
-            assert_eq!(look(&process, &id).await.to_string(), expected);
-            // Whoever opens it reads through the run what waits.
+            assert_eq!(snapshot(&process, &id).await.to_string(), expected);
+            // A process that opens the thread finds the waiting calls through the run.
             let other = stage.process().await;
             let thread = other.threads().open(id).await.unwrap();
             thread.refresh().await.unwrap();
@@ -448,7 +448,7 @@ fn b97_a_parked_run_leaves_the_head_or_the_node_of_its_last_call() {
     }
 }
 
-/// The last step of a journal that published, and the nodes of all.
+/// The nodes of all steps of a journal.
 fn nodes(steps: &[StepRecord]) -> Vec<Option<NodeId>> {
     steps.iter().map(|step| step.node).collect()
 }
@@ -468,19 +468,19 @@ fn b98_per_call_results_that_no_model_call_took_are_in_the_journal_and_not_in_th
         let run = agent.run_on(&thread, "when?");
         let task = tokio::spawn(async move { how.finish(run).await });
         client.begun(2).await;
-        let during = look(&process, &id).await;
+        let during = snapshot(&process, &id).await;
         assert_eq!(
             during.to_string(),
             "history [u a(c1)] v1 open unsent [] run running calls [c1 done] \
              journal [u a(c1) t(c1)]"
         );
-        // The result stands behind the run's last node: that is what makes it unsent.
+        // The result is stored after the run's last node: that makes it unsent.
         let journal = newest(&process, &id).await;
         assert_eq!(nodes(&journal.steps), [journal.run.published]);
         assert_eq!(journal.calls[0].result, 3);
         task.abort();
     });
-    // Once the run is settled, whoever opens the thread is given it apart from the history.
+    // Once the run is settled, opening the thread returns the result separately from the history.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let client = scripted([Step::calls([("c1", "tide", "{}")])]);
@@ -492,7 +492,7 @@ fn b98_per_call_results_that_no_model_call_took_are_in_the_journal_and_not_in_th
         let thread = agent.new_thread();
         let id = thread.id().clone();
         how.finish(agent.run_on(&thread, "when?")).await.unwrap();
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!((&*after.history, &*after.unsent), ("u a(c1)", "t(c1)"));
     });
 }
@@ -518,7 +518,7 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
         let failed = failed.unwrap_err();
         assert_eq!(said(failed.outcome()), "u a(c1) t(c1)");
         assert_eq!(
-            look(&process, &id).await.to_string(),
+            snapshot(&process, &id).await.to_string(),
             "history [u a(c1)] v1 open unsent [] run failed calls [c1 done] \
              journal [u a(c1) t(c1)]"
         );
@@ -526,13 +526,13 @@ fn b99_per_call_a_failed_call_leaves_what_was_published_and_an_unsent_result() {
         assert_eq!(outcome.stop, StopReason::Done);
         assert_eq!((client.calls(), tool.runs()), (3, 1));
         assert_eq!(short(&client.asked()[2].messages), "u a(c1) t(c1)");
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!(
             (&*after.history, after.open, &*after.unsent),
             ("u a(c1) t(c1) a", false, "")
         );
     });
-    // New input instead: the result goes out first, right after its call.
+    // New input instead: the result goes out first, directly after its call.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let client = scripted([
@@ -579,7 +579,7 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
         let journal = newest(&process, &id).await;
         assert_eq!(journal.run.id, failed.outcome().run);
         assert_eq!(
-            look(&process, &id).await.to_string(),
+            snapshot(&process, &id).await.to_string(),
             "history [] v0 unsent [] run failed calls [c1 done] journal [u a(c1) t(c1)]"
         );
 
@@ -587,13 +587,13 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
         assert_ne!(outcome.run, failed.outcome().run);
         assert_eq!((client.calls(), tool.runs()), (3, 1));
         assert_eq!(said(&outcome), "u a(c1) t(c1) a");
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!(
             after.to_string(),
             "history [u a(c1) t(c1) a] v1 unsent [] run committed calls [] \
              journal [u a(c1) t(c1) a]"
         );
-        // The run that failed stays failed, and the new one has the head.
+        // The failed run stays failed, and the new one has the head.
         let old = process
             .store
             .run(&process.scope(), failed.outcome().run)
@@ -605,7 +605,7 @@ fn b100_per_run_a_failed_call_leaves_the_head_and_resuming_adopts_the_journal() 
             journal.run.published.map(|node| node.run),
             Some(outcome.run)
         );
-        // Nothing is left to go on with.
+        // Nothing is left to resume.
         let again = how.finish(agent.resume(&thread)).await.unwrap_err();
         assert!(matches!(again.source, RunError::NothingToResume { .. }));
     });
@@ -623,7 +623,7 @@ fn b101_a_first_call_that_fails_leaves_no_history_and_the_input_can_be_sent_agai
             let failed = how.finish(agent.run_on(&thread, "when?")).await;
             assert_eq!(said(failed.unwrap_err().outcome()), "u");
             assert_eq!(
-                look(&process, &id).await.to_string(),
+                snapshot(&process, &id).await.to_string(),
                 "history [] v0 unsent [] run failed calls [] journal [u]"
             );
             let nothing = how.finish(agent.resume(&thread)).await.unwrap_err();
@@ -656,13 +656,13 @@ fn b102_per_call_results_of_a_terminated_run_go_out_first_with_the_next() {
         let outcome = outcome.unwrap();
         assert_eq!(outcome.stop, StopReason::Terminated);
         assert_eq!(said(&outcome), "u a(c1) t(c1)");
-        let before = look(&process, &id).await;
+        let before = snapshot(&process, &id).await;
         assert_eq!((&*before.history, &*before.unsent), ("u a(c1)", "t(c1)"));
 
-        // A call that fails has not sent them.
+        // A failed call has not sent them.
         let failed = how.finish(agent.run_on(&thread, "sure?")).await;
         assert_eq!(said(failed.unwrap_err().outcome()), "u");
-        let between = look(&process, &id).await;
+        let between = snapshot(&process, &id).await;
         assert_eq!((&*between.history, &*between.unsent), ("u a(c1)", "t(c1)"));
 
         let outcome = how.finish(agent.run_on(&thread, "sure?")).await;
@@ -670,7 +670,7 @@ fn b102_per_call_results_of_a_terminated_run_go_out_first_with_the_next() {
         for asked in &client.asked()[1..] {
             assert_eq!(short(&asked.messages), "u a(c1) t(c1) u");
         }
-        let after = look(&process, &id).await;
+        let after = snapshot(&process, &id).await;
         assert_eq!((&*after.history, &*after.unsent), ("u a(c1) t(c1) u a", ""));
         assert_eq!(tool.runs(), 1);
     });
@@ -715,7 +715,7 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
             let thread = agent.new_thread();
             let id = thread.id().clone();
             how.finish(agent.run_on(&thread, "when?")).await.unwrap();
-            let after = look(&process, &id).await;
+            let after = snapshot(&process, &id).await;
             assert_eq!((&*after.history, &*after.unsent), (history, unsent));
             assert_eq!((after.version, after.run), (1, "committed"));
             how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
@@ -736,7 +736,7 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
             .unwrap();
         let thread = agent.new_thread();
         how.finish(agent.run_on(&thread, "when?")).await.unwrap();
-        let after = look(&process, thread.id()).await;
+        let after = snapshot(&process, thread.id()).await;
         assert_eq!((&*after.history, &*after.unsent), ("u a(c1) t(c1) a", ""));
     });
 }

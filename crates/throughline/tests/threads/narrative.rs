@@ -1,4 +1,4 @@
-//! A model may write beside digests. Nothing waits for it, and nothing depends on it.
+//! Summaries by a model: no run waits for them or depends on them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ fn agent(
     .unwrap()
 }
 
-/// What each call was shown, without the ids of messages: those are of the run.
+/// What each call was sent, without message ids, which are those of the run.
 fn shown(client: &ScriptedClient) -> Vec<Vec<String>> {
     let text = |one: &Message| format!("{:?} {:?}", one.role, one.contents);
     let asked = client.asked().into_iter();
@@ -61,8 +61,8 @@ fn has(messages: &[Message], words: &str) -> usize {
 fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
     let (epochs, summaries) = (AtomicUsize::new(0), AtomicUsize::new(0));
     everywhere(async |stage, how| {
-        // One file in a turn: no run makes two epochs, of which the second would find the first one's
-        // summary still being written, or not, and then ask for none of its own.
+        // One file in a turn, so that no run makes two epochs: whether the second one found the
+        // summary of the first finished would be a race.
         let client = Arc::new(model(1));
         let narrator = Arc::new(ScriptedClient::answering(|_| {
             Step::text(format!("{TRUE} {LIE}")).with_usage(900, 40)
@@ -71,7 +71,8 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
         let (mut made, mut told) = (Vec::new(), Vec::<NarrativeOutcome>::new());
         let mut last: Option<Report> = None;
         for _ in 0..24 {
-            // Every turn in a process of its own: what waits for the next epoch is kept.
+            // Every turn in a process of its own: a summary that waits for the next epoch is
+            // stored.
             let process = stage.process().await;
             let agent = agent(&client, Some(&narrator), &process, policy());
             let thread = match &id {
@@ -81,7 +82,7 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
             let (events, outcome) = how.events(agent.run_on(&thread, "read on")).await;
             let outcome = outcome.unwrap();
             agent.narrated().await;
-            // One more turn hears of what was written meanwhile, in the same process.
+            // One more turn in the same process collects the summary that was written meanwhile.
             client.push(Step::text("well").without_usage());
             let (more, after) = how.events(agent.run_on(&thread, "and?")).await;
             for event in events.iter().chain(&more) {
@@ -126,7 +127,7 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
                 .iter()
                 .all(|one| has(&one.messages, TRUE) > 0)
         );
-        // Requests change their beginning at epochs, and nowhere else.
+        // Requests change their beginning at epochs only.
         let given = given(&client);
         let broken = (1..given.len()).filter(|at| !is_prefix(&given[at - 1], &given[*at]));
         assert_eq!(broken.count(), made.len());
@@ -137,7 +138,7 @@ fn b171_a_summary_stands_beside_the_digests_from_the_next_epoch_on() {
     println!("table b171 epochs={epochs:?} summaries={summaries:?}");
 }
 
-/// Ten turns with a narrator: what the model was shown, and what was told of summaries.
+/// Ten turns with a narrator: what the model was sent, and the reported summaries.
 async fn turns(
     process: &Process,
     how: How,
@@ -209,7 +210,7 @@ fn b171_a_summary_that_fails_in_any_way_changes_nothing_and_the_report_says_why(
                 cases.fetch_add(1, Ordering::SeqCst);
             }
         }
-        // One that hangs is asked once, and nobody waits for it.
+        // A summary that hangs is requested once, and no run waits for it.
         let narrator = Arc::new(ScriptedClient::answering(|_| Step::hang()));
         let (with, told) = turns(&process, how, Some(&narrator)).await;
         assert_eq!((with, told), (plain, Vec::new()));
@@ -277,7 +278,8 @@ fn the_model_itself_is_asked_with_what_it_was_sent_before() {
         assert!(!ours.is_empty());
         for at in ours {
             let (_, sent) = asked[at].messages.split_last().unwrap();
-            // An earlier call had it all, and the same tools: a vendor's cache has it.
+            // An earlier call had the same beginning and tools, so that it is in the vendor's
+            // cache.
             let before = asked[..at]
                 .iter()
                 .any(|one| one.messages.starts_with(sent) && one.tools == asked[at].tools);
@@ -304,7 +306,7 @@ async fn a_summary_that_takes_too_long_is_given_up() {
     let narrated = outcome.compaction.unwrap().narrative.unwrap();
     assert_eq!(narrated.refused, Some(NarrativeRejection::Late));
     assert_eq!(narrator.running(), 0);
-    // When nobody has the conversation any more, nothing is written about it.
+    // When the last handle on the conversation is dropped, its summary is cancelled.
     let run = agent.run_on(&thread, "read on");
     run.await.unwrap();
     let waiting = narrator.running();

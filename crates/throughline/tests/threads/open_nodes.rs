@@ -1,4 +1,4 @@
-//! Runs that end where they have to wait, as over HTTP: a node marked open, and answers that begin
+//! Runs that end when they have to wait, as over HTTP: a node marked open, and answers that begin
 //! the next run.
 
 use futures_util::StreamExt;
@@ -17,7 +17,7 @@ use throughline_testkit::stage::{
     Fake, How, MadeCalls, Process, everywhere, result_text, said, short,
 };
 
-use crate::threads::acts::{Client, built, client, start};
+use crate::threads::actions::{Client, built, client, start};
 
 const OPEN: HistoryPolicy = HistoryPolicy {
     on_park: OnPark::Publish,
@@ -50,7 +50,7 @@ async fn left(process: &Process, outcome: &Outcome) -> MadeCalls {
     MadeCalls::on(&process.threads(), &outcome.thread).await
 }
 
-/// What a response leaves: a thread that goes on after a run.
+/// A thread opened after a run.
 async fn after(process: &Process, run: RunId) -> Thread {
     process.threads().open_after(run).await.unwrap()
 }
@@ -60,7 +60,7 @@ fn free(process: &Process) -> Thread {
     process.threads().make_free(NewThread::new(id))
 }
 
-/// A run that ends in calls.
+/// A run that ends with open calls.
 async fn asked(how: How, agent: &Agent, process: &Process) -> Outcome {
     let thread = free(process);
     let outcome = how.finish(agent.run_on(&thread, "go")).await.unwrap();
@@ -179,7 +179,7 @@ fn r25_a_call_that_needs_leave_is_run_by_the_one_run_that_takes_it() {
         let first = asked(how, &agent, &process).await;
         assert!(first.pending.iter().all(|one| one.approval.is_some()));
 
-        // One of two is not enough, and nothing of it counts.
+        // An answer to one of two calls is not enough, and has no effect.
         let calls = left(&process, &first).await;
         let thread = after(&process, first.run).await;
         let half = agent.reply_on(&thread, Vec::new()).approve(&calls.of("c1"));
@@ -197,7 +197,7 @@ fn r25_a_call_that_needs_leave_is_run_by_the_one_run_that_takes_it() {
         let shown = model.last_asked().unwrap().messages;
         assert_eq!(result_text(&shown, "c2"), "not b");
 
-        // Another branch comes too late, and is told who was first.
+        // Another branch is too late; the error names the first one.
         let thread = after(&process, first.run).await;
         let run = agent.reply_on(&thread, Vec::new());
         let late = how
@@ -250,9 +250,9 @@ fn r3_a_run_that_dies_with_a_call_it_took_over_goes_on_and_never_runs_it_twice()
         ("step", Fault::HangBefore, 1),
         ("step", Fault::HangAfter, 1),
         ("intend", Fault::HangBefore, 1),
-        // From here on it may have had its effect.
+        // From here on the tool may have had its effect.
         ("intend", Fault::HangAfter, 0),
-        // It had its effect, and nobody knows: it is not run again.
+        // The tool had its effect, and its result is lost: it is not run again.
         ("results", Fault::HangBefore, 1),
         ("results", Fault::HangAfter, 1),
         ("publish", Fault::HangBefore, 1),
@@ -394,7 +394,7 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
             short(&model.last_asked().unwrap().messages),
             "u a(c1) t(c1) u"
         );
-        // Without input the loop is finished.
+        // Without input the failed run is finished.
         let thread = after(&process, failed.outcome().run).await;
         let last = how.finish(agent.run_on(&thread, Vec::new())).await.unwrap();
         assert_eq!(
@@ -410,7 +410,7 @@ fn a_failed_run_is_gone_on_from_with_what_it_had_done() {
 }
 
 #[test]
-fn whoever_asks_again_with_a_key_may_be_told_at_once() {
+fn a_repeated_key_may_be_refused_at_once_with_the_run() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let model = client([Step::hang()]);
@@ -447,9 +447,10 @@ fn whoever_asks_again_with_a_key_may_be_told_at_once() {
 }
 
 #[test]
-fn views_that_are_kept_save_reading_and_change_nothing() {
+fn cached_histories_save_reads_and_change_nothing() {
     everywhere(async |stage, how| {
-        // A short history is copied when it is taken, so that its view stays; a long one is not.
+        // A short history is copied when it is taken, so that its cache entry stays; a long one is
+        // moved out.
         for (opening, stays) in [("0".to_owned(), true), ("0".repeat(20_000), false)] {
             let process = stage.process().await;
             let model = client((0..5).map(|no| Step::text(format!("{no}"))));
@@ -469,7 +470,7 @@ fn views_that_are_kept_save_reading_and_change_nothing() {
                 let shown = model.last_asked().unwrap().messages;
                 assert_eq!(shown.len(), 2 * turn + 1);
             }
-            // Whoever goes on from the first sees what was there.
+            // A run that continues from the first one sees its history.
             let thread = threads.open_after(first).await.unwrap();
             let run = agent.run_on(&thread, "other");
             let branch = how.finish(run).await.unwrap();

@@ -1,4 +1,4 @@
-//! Who keeps the conversation: we, or the service of an upstream.
+//! Histories owned by our store, or by the service of an upstream.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use throughline_testkit::scripted::{Ids, KeptBy, ScriptedClient, Step, StoringSe
 use throughline_testkit::stage::{Fake, How, Process, everywhere, said, short};
 use tokio_util::sync::CancellationToken;
 
-use crate::threads::look::{look, newest};
+use crate::threads::snapshot::{newest, snapshot};
 use crate::threads::warnings;
 
 fn at(upstream: &str) -> Owner {
@@ -44,7 +44,7 @@ fn call(id: &str) -> Step {
     Step::calls([(id, "tide", "{}")])
 }
 
-/// A new thread of the service's.
+/// A new thread that the service owns.
 async fn kept(agent: &Agent) -> Thread {
     let thread = agent.new_thread();
     thread.set_owner(at("scripted")).await.unwrap();
@@ -61,7 +61,7 @@ fn id(upstream: &str, id: &str) -> (String, String) {
     (upstream.to_owned(), id.to_owned())
 }
 
-/// What each call was sent, and under what: `[u] of resp_1`.
+/// What each call was sent, and the id that it continued: `[u] of resp_1`.
 fn sent(script: &ScriptedClient) -> Vec<String> {
     let asked = script.asked().into_iter();
     asked
@@ -125,7 +125,7 @@ fn b110_after_a_crash_the_id_of_the_last_call_is_used() {
         first.died().await;
 
         let second = stage.process().await;
-        // No tool ran yet, and the journal has the id.
+        // No tool has run yet, and the journal has the id.
         let journal = newest(&second, &thread_id).await;
         let note = journal.steps[0].note.as_ref().unwrap();
         assert!(note.get().contains(r#""service":"resp_held_2""#));
@@ -215,7 +215,7 @@ fn b112_another_service_id_in_the_options_is_refused_before_the_call() {
         assert_eq!(other.service_id.as_deref(), Some("resp_other"));
         assert_eq!(same.service_id.as_deref(), Some("resp_held_1"));
 
-        // One that is ours has no id to name.
+        // A thread that our store owns has no id to name.
         let ours = agent.new_thread();
         let run = agent.run_on(&ours, "hi").options(&same);
         let refused = how.finish(run).await.unwrap_err();
@@ -245,7 +245,7 @@ fn b113_a_local_thread_never_sends_a_service_id() {
         assert_eq!(thread.owner(), Owner::Local);
         how.finish(agent.run_on(&thread, "when?")).await.unwrap();
         how.finish(agent.run_on(&thread, "sure?")).await.unwrap();
-        // An id that the thread has from other days changes nothing: only the owner does.
+        // An id that the thread has from earlier changes nothing: only the owner counts.
         thread.set_owner(at("scripted")).await.unwrap();
         how.finish(agent.run_on(&thread, "so?")).await.unwrap();
         thread.set_owner(Owner::Local).await.unwrap();
@@ -294,7 +294,7 @@ fn b114_a_service_that_always_keeps_history_is_refused_before_the_first_call() {
     });
 }
 
-/// An upstream that gives ids although nobody asked it to keep anything.
+/// An upstream that returns ids although it was not asked to store anything.
 fn unasked(steps: impl IntoIterator<Item = Step>) -> Arc<ScriptedClient> {
     let steps = steps.into_iter().zip(1..);
     let steps = steps.map(|(step, number): (Step, u32)| step.kept_as(format!("resp_{number}")));
@@ -311,7 +311,7 @@ fn local(process: &Process, client: &Arc<ScriptedClient>, on_service_id: OnServi
 }
 
 #[test]
-fn b115_an_id_that_nobody_asked_for_fails_the_run_and_is_not_adopted() {
+fn b115_an_unrequested_service_id_fails_the_run_and_is_not_adopted() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let tool = Fake::named("tide");
@@ -331,7 +331,7 @@ fn b115_an_id_that_nobody_asked_for_fails_the_run_and_is_not_adopted() {
         assert_eq!(failed.outcome().stop, StopReason::Failed);
         assert_eq!(failed.outcome().messages[1].text(), "let me see");
         assert_eq!((tool.runs(), client.calls()), (0, 1));
-        let after = look(&process, thread.id()).await;
+        let after = snapshot(&process, thread.id()).await;
         assert_eq!((&*after.history, after.version), ("", 0));
         assert_eq!(after.run, "failed");
         let opened = process.threads().open(thread.id().clone()).await.unwrap();
@@ -340,7 +340,7 @@ fn b115_an_id_that_nobody_asked_for_fails_the_run_and_is_not_adopted() {
     });
 }
 
-/// Two turns, the first with a round of tools, of an upstream that gives ids unasked.
+/// Two turns, the first with a round of tools, of an upstream that returns unexpected ids.
 async fn turns(
     process: &Process,
     how: How,
@@ -390,7 +390,7 @@ fn b116_warn_keeps_the_history_and_clear_hands_this_thread_over() {
         assert_eq!(ids(&opened), [id("scripted", "resp_3")]);
         assert_eq!(process.history(thread.id()).await, "u a(c1) t(c1) a u a");
     });
-    // Other threads of the agent stay ours, and what was said before stays readable.
+    // Other threads of the agent do not change, and earlier messages stay readable.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let plain = Arc::new(ScriptedClient::new([Step::text("hello"), Step::text("oh")]));
@@ -413,7 +413,7 @@ fn b116_warn_keeps_the_history_and_clear_hands_this_thread_over() {
             ["[u] ours", "[u] ours", "[u a u] ours", "[u a u] ours"]
         );
     });
-    // One that always keeps it is spoken of once, before the first call.
+    // A service that always stores causes one warning, before the first call.
     for (how_to, owner, first, warnings_given) in [
         (OnServiceId::Warn, Owner::Local, "[u] ours", 1),
         (OnServiceId::Clear, at("scripted"), "[u] new", 0),
@@ -470,7 +470,7 @@ fn b117_each_upstream_has_its_own_id_and_only_the_owner_is_run_on() {
         how.finish(at_west.run_on(&thread, "and?")).await.unwrap();
         let both = [id("east", "resp_held_1"), id("west", "conv_held_1")];
         assert_eq!(ids(&thread), both);
-        // Back again: the old id, and what was said elsewhere meanwhile.
+        // Back again: the old id, and the messages that were sent elsewhere meanwhile.
         thread.set_owner(at("east")).await.unwrap();
         how.finish(at_east.run_on(&thread, "so?")).await.unwrap();
         assert_eq!(sent(east.script()), ["[u] new", "[u a u] of resp_held_1"]);
@@ -580,7 +580,7 @@ fn b220_warn_and_clear_warns_once_and_hands_this_thread_over() {
     });
 }
 
-/// How a run on a service's thread ends that leaves something which the service does not have.
+/// How a run on a service-owned thread ends so that the service lacks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaves {
     Terminated,
@@ -604,7 +604,7 @@ fn what_a_service_does_not_have_is_sent_with_the_next_call() {
             });
         }
     }
-    // A run that failed is no history; a service that names each answer can go on before it.
+    // A failed run is not history; a service with an id per answer can continue before it.
     everywhere(async |stage, how| {
         after(
             stage.process().await,

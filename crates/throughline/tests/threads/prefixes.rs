@@ -1,5 +1,5 @@
-//! A run that dies at any of its writes, before or after it is done, is gone on with by another
-//! process: nothing that finished is done again, and the history ends closed.
+//! A run that dies at any of its writes, before or after the write, is resumed by another process:
+//! nothing finished is repeated, and the history ends closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use throughline_testkit::{Rng, property};
 use throughline_wire::render::{Options, Target, render};
 use throughline_wire::validate::{Profile, validate};
 
-/// What a turn is made of: for each round, the tools that its calls name.
+/// The rounds of a turn: for each, the tools that its calls name.
 #[derive(Clone, Debug)]
 struct Script {
     rounds: Vec<Vec<usize>>,
@@ -25,7 +25,7 @@ struct Script {
     how: How,
 }
 
-/// The tools, with what a lost result of each means. The last two wait for somebody.
+/// The tools, with their effect classes. The calls of the last two wait for an answer.
 const TOOLS: [(&str, Effect); 7] = [
     ("once", Effect::Once),
     ("read_only", Effect::ReadOnly),
@@ -53,7 +53,7 @@ impl Script {
         }
     }
 
-    /// The answer to a request: which round it is is said by what the model is shown.
+    /// The answer to a request: the round follows from what the model is sent.
     fn answer(&self, asked: &Asked) -> Step {
         let done = asked
             .messages
@@ -76,7 +76,7 @@ impl Script {
     }
 }
 
-/// What tools did, outside of everything that can die: how often each key ran.
+/// What tools did, outside of the processes that die: how often each key ran.
 type Ledger = Arc<Mutex<HashMap<String, (Effect, usize)>>>;
 
 fn agent(process: &Process, script: &Script, ledger: &Ledger) -> (Agent, Arc<ScriptedClient>) {
@@ -113,7 +113,7 @@ fn agent(process: &Process, script: &Script, ledger: &Ledger) -> (Agent, Arc<Scr
     (builder.build().unwrap(), client)
 }
 
-/// Answer what waits until the run is over.
+/// Answers waiting calls until the run has ended.
 async fn settle(agent: &Agent, how: How, id: &ThreadId, mut outcome: Outcome) -> Outcome {
     let thread = agent.open(id.clone()).await.unwrap();
     while outcome.stop == StopReason::Parked {
@@ -129,7 +129,7 @@ async fn settle(agent: &Agent, how: How, id: &ThreadId, mut outcome: Outcome) ->
     outcome
 }
 
-/// Begin, die in one call, go on elsewhere; `None` if that call was never made.
+/// Begins, dies in one call, and resumes in another process; `None` if that call was never made.
 async fn dies(
     stage: &Stage,
     script: &Script,
@@ -161,7 +161,7 @@ async fn dies(
     let second = stage.process().await;
     let (agent_, asked_after) = agent(&second, script, &ledger);
     let Ok(thread) = agent_.open(id.clone()).await else {
-        // Nothing was stored: sending again is safe.
+        // Nothing was stored: sending the input again is safe.
         return Some(match ledger.lock().unwrap().is_empty() {
             true => Ok(()),
             false => Err("a tool ran in a run that was never begun".to_owned()),
@@ -171,7 +171,7 @@ async fn dies(
     let resumed = how.finish(agent_.resume(&thread)).await;
     let outcome = match resumed {
         Ok(outcome) => settle(&agent_, how, &id, outcome).await,
-        // It was over when the process died.
+        // The run had ended when the process died.
         Err(failed) if is_nothing(&failed) => return Some(check(&second, &id, &ledger).await),
         Err(failed) => return Some(Err(format!("{failed}: {:?}", failed.source))),
     };
@@ -181,7 +181,7 @@ async fn dies(
     if script.mode == Persistence::PerRun && !seen.is_empty() && seen != second.history(&id).await {
         return Some(Err(format!("a reader saw a part: {seen}")));
     }
-    // One for each round, the last, and the one that it died in.
+    // One per round, the last call, and the call in which it died.
     let most = script.rounds.len() + 2;
     let calls = asked_before + asked_after.calls();
     if calls > most {
@@ -199,7 +199,7 @@ fn is_nothing(failed: &throughline::agent::RunFailed) -> bool {
     )
 }
 
-/// The history is closed and fit for every vendor; nothing that was not declared safe ran twice.
+/// The history is closed and valid for every vendor; no tool that is not declared safe ran twice.
 async fn check(process: &Process, id: &ThreadId, ledger: &Ledger) -> Result<(), String> {
     for (key, (effect, runs)) in &*ledger.lock().unwrap() {
         if *effect == Effect::Once && *runs > 1 {
@@ -244,7 +244,7 @@ fn contents(messages: &[Message], which: impl Fn(&Body) -> bool) -> usize {
         .count()
 }
 
-/// The writes of a run that nothing happens to, each with how often its method came before.
+/// The writes of an undisturbed run, each with how often its method was called before.
 async fn writes(stage: &Stage, script: &Script) -> Vec<(&'static str, usize)> {
     let ledger = Ledger::default();
     let process = stage.process().await;

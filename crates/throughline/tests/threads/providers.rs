@@ -1,4 +1,4 @@
-//! Context providers: what they add, when they are asked and told, and what they keep.
+//! Context providers: what they add, when they are called, and their state.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ type After = dyn Fn(&mut ProviderContext<'_>, &Completion<'_>) -> Result<(), Pro
     + Sync
     + 'static;
 
-/// What happened, in order.
+/// Log of events, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -33,13 +33,13 @@ impl Log {
         self.0.lock().unwrap().push(line.into());
     }
 
-    /// Everything since this was last asked.
+    /// Takes the events since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-/// A provider that does what it is told.
+/// A scripted provider.
 #[derive(Clone)]
 pub(crate) struct Provider {
     spec: ProviderSpec,
@@ -88,7 +88,7 @@ impl Provider {
         self
     }
 
-    /// One that counts in its state how often it was asked.
+    /// A provider that counts its calls in its state.
     pub(crate) fn counting(name: &str) -> Self {
         Self::named(name).before(|context| {
             let count = context.state.get::<u32>()?.unwrap_or(0);
@@ -97,7 +97,7 @@ impl Provider {
         })
     }
 
-    /// One that logs when it is asked, and how it was told.
+    /// A provider that logs its calls.
     fn logging(name: &str, log: &Log) -> Self {
         let (asked, told) = (log.clone(), log.clone());
         let (first, second) = (name.to_owned(), name.to_owned());
@@ -113,7 +113,7 @@ impl Provider {
     }
 }
 
-/// What a provider is told, in short.
+/// What a provider is told, in short form.
 fn line(name: &str, context: &ProviderContext<'_>, told: &Completion<'_>) -> String {
     let said = short(context.messages.iter().map(|message| &**message));
     let how = match (told.stop, told.error) {
@@ -151,7 +151,7 @@ fn agent(process: &Process, client: &Arc<ScriptedClient>) -> AgentBuilder {
     Agent::builder(Arc::clone(client)).store(&process.store)
 }
 
-/// What a provider keeps with a thread, as the store has it and as a handle saw it.
+/// The state of a provider, as the store has it and as a handle read it.
 async fn kept(process: &Process, thread: &Thread, name: &str) -> Option<String> {
     let stored = stored(process, thread.id(), name).await;
     let state = thread.state();
@@ -255,7 +255,7 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
             .unwrap();
         let thread = agent.new_thread();
         how.finish(agent.run_on(&thread, "one?")).await.unwrap();
-        // For one run, with the state of the one it stands in for.
+        // For one run, with the state of the provider that it replaces.
         let tens = Provider::named("memory").before(|context| {
             let count = context.state.get::<u32>()?.unwrap_or(0);
             context.state.set(&(count + 10))?;
@@ -280,7 +280,7 @@ fn b125_two_providers_with_one_state_are_refused_and_one_may_stand_in_for_anothe
             ["one?", "one", "two?", "two", "three?"]
         );
 
-        // Two of one name, or one that is not theirs, are refused for a run, too.
+        // Duplicate or unknown names are refused for a run, too.
         let refused = async |names: &[&str], thread: &Thread| {
             let providers = names.iter().map(|name| Provider::named(name));
             let options = RunOptions {
@@ -308,7 +308,7 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let other = Arc::new(stage.process().await);
-        // What others see while the run is on its way.
+        // What other readers see during the run.
         let look = {
             let other = Arc::clone(&other);
             Fake::doing("look", move |_, context| {
@@ -347,7 +347,7 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         assert_eq!(result(&failed.outcome().messages, "c2"), "1");
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
 
-        // One that is parked, and then discarded.
+        // A run that is parked, and then discarded.
         client.push(Step::calls([("c3", "ask", "{}")]));
         let parked = how.finish(agent.run_on(&thread, "three?")).await;
         let parked = parked.unwrap();
@@ -358,7 +358,7 @@ fn b126_state_becomes_visible_with_the_publish_and_not_otherwise() {
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
         assert_eq!(process.history(&id).await, "u a(c1) t(c1) a");
 
-        // One whose process dies before the publish: as before, until somebody publishes it.
+        // A run whose process dies before the publish: unchanged until it is published.
         client.push(Step::text("almost"));
         process.die_in("publish", Fault::HangBefore);
         let run = agent.run_on(&thread, "four?");
@@ -396,7 +396,7 @@ fn the_state_of_a_published_call_stands_when_the_run_fails_later() {
         let thread = agent.new_thread();
         let failed = how.finish(agent.run_on(&thread, "when?")).await;
         assert!(matches!(failed.unwrap_err().source, RunError::Client(_)));
-        // Asked for two calls, and the first of them is history.
+        // The provider was called for two calls, and the first of them is history.
         assert_eq!(process.history(thread.id()).await, "u a(c1)");
         assert_eq!(kept(&process, &thread, "memory").await.unwrap(), "1");
     });
@@ -406,14 +406,14 @@ fn the_state_of_a_published_call_stands_when_the_run_fails_later() {
 fn b127_one_agent_on_a_hundred_threads_mixes_nothing() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
-        // A tool that is offered to the run that asked for it only.
+        // A tool that is offered to the run that added it only.
         let open = Fake::doing("open", |_, context| async move {
             let own = format!("own_{}", context.thread.as_str());
             context.add_tools([Arc::new(Fake::named(&own)) as _])?;
             Ok(ToolOutput::text(own))
         });
         let provider = Provider::counting("memory").after(|context, _| {
-            // Also what it hears is of its own thread.
+            // Its messages belong to its own thread.
             let own = context.thread.as_str();
             let all = context.history.iter().chain(context.messages);
             let asks = all.filter(|message| message.source == Some(Source::Caller));
@@ -544,13 +544,13 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
         });
         let storing = Provider::named("diary").before(|context| {
             let mut added = adding(&[&format!("entry {}", context.history.len())]);
-            // Whatever it claims.
+            // Whatever source they claim.
             added.messages[0].source = Some(Source::Model);
             added.messages[0].author = Some("somebody else".to_owned());
             added.keep = Keep::Yes;
             Ok(added)
         });
-        // One behind them is shown both.
+        // A later provider is shown both.
         let watching = Provider::named("watching").before(|context| {
             let mut shown = texts(&context.added.messages);
             shown.sort_unstable();
@@ -589,7 +589,7 @@ fn b129_what_a_provider_adds_is_for_the_run_only_unless_it_asks_for_storing() {
             (entry.source.clone(), entry.author.as_deref()),
             (Some(Source::ContextProvider), Some("diary"))
         );
-        // The next run, of an agent without providers, has what was stored and nothing else.
+        // The next run, of an agent without providers, has the stored messages and nothing else.
         let without = agent(&process, &client).build().unwrap();
         how.finish(without.run_on(&thread, "two?")).await.unwrap();
         let asked = client.last_asked().unwrap();
@@ -666,7 +666,7 @@ fn b130_providers_are_asked_once_and_told_once_in_a_run_or_for_every_call() {
                 ],
                 "{mode:?}"
             );
-            // It is the same run that goes on: what was added is added again, and it ends once.
+            // A resumed run is the same run: the additions are made again, and it ends once.
             let call = &parked.pending[0];
             let run = agent.resume(&thread).approve(call);
             how.finish(run).await.unwrap();
@@ -723,7 +723,7 @@ fn tools_that_a_provider_adds_for_a_call_are_there_for_that_call() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let provider = Provider::named("tools").each_call().before(|context| {
-            // A tool of its own for each call, and one that is made anew each time.
+            // A different tool for each call, and one that is made anew each time.
             let count = context.state.get::<u32>()?.unwrap_or(0);
             context.state.set(&(count + 1))?;
             let tools = [format!("tool_{count}"), "again".to_owned()];
@@ -801,7 +801,7 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
         );
         assert_eq!((client.calls(), thread.history().len()), (0, 0));
 
-        // One that the run can do without.
+        // An optional provider.
         client.push(Step::text("at four"));
         let second = agent(&process, &client)
             .provider(failing("two", &log).optional())
@@ -816,7 +816,8 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
             ["one asked", "two told done: u a", "one told done: u a"]
         );
 
-        // The model fails after a round: told with the finished part, also behind one that fails.
+        // The model fails after a round: every provider is told the finished part, also after one
+        // that fails.
         client.push(Step::calls([("c1", "tide", "{}")]));
         client.push(Step::fails(ErrorKind::Invalid));
         let third = agent(&process, &client)
@@ -849,7 +850,7 @@ fn b131_a_provider_that_fails_fails_the_run_and_every_provider_is_told() {
             ]
         );
 
-        // The store refuses the run after providers were asked.
+        // The store refuses the run after providers were called.
         process.faulty.always("begin", Fault::Before);
         let thread = second.new_thread();
         let failed = how.finish(second.run_on(&thread, "when?")).await;

@@ -1,4 +1,4 @@
-//! Runs that wait for a thread, and workers that want the same run.
+//! Runs that wait for a thread, and workers that compete for a run.
 
 use std::future::IntoFuture;
 
@@ -15,9 +15,9 @@ use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::threads::acts::{Client, Gate, agent, client, gated, journals, start};
+use crate::threads::actions::{Client, Gate, agent, client, gated, journals, start};
 
-/// A run that was begun by a test, and goes on.
+/// A run that was started by a test and is in progress.
 type Started = JoinHandle<Result<Outcome, RunFailed>>;
 
 /// A store with one thread, on which a run waits in its tool.
@@ -30,7 +30,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Whatever is said later is answered with the number of the answer.
+    /// Later inputs are answered with the number of the answer.
     async fn new(how: How, process: &Process) -> Self {
         let (tide, gate) = gated("tide");
         let asked = client([Step::calls([("c1", "tide", "{}")])]);
@@ -48,7 +48,7 @@ impl Scene {
         }
     }
 
-    /// The end of the run that is at work.
+    /// The end of the run in progress.
     async fn ended(&mut self) -> Result<Outcome, RunFailed> {
         (&mut self.at_work).await.unwrap()
     }
@@ -57,7 +57,7 @@ impl Scene {
         agent(process, &self.asked, &[&self.tide])
     }
 
-    /// Something is said that waits, and it has its place.
+    /// Starts a run that waits, and waits until it has its place.
     async fn waits(&self, how: How, process: &Process, text: &str) -> Started {
         let before = line(process, &self.id).await.len();
         let agent = self.agent(process);
@@ -68,14 +68,14 @@ impl Scene {
         task
     }
 
-    /// So many answers.
+    /// Adds answers to the script.
     fn answers(&self, count: usize) {
         for _ in 0..count {
             self.asked.push(Step::text("well"));
         }
     }
 
-    /// What was said to the model and is history, in order.
+    /// The input texts of the history, in order.
     async fn said(&self, process: &Process) -> Vec<String> {
         let opened = process.threads().open(self.id.clone()).await.unwrap();
         let history = opened.history();
@@ -90,7 +90,7 @@ async fn line(process: &Process, thread: &ThreadId) -> Vec<RunId> {
     line.unwrap().iter().map(|waiter| waiter.run).collect()
 }
 
-/// Look until something is so.
+/// Polls until a condition holds.
 async fn until(is_so: impl AsyncFn() -> bool) {
     while !is_so().await {
         tokio::task::yield_now().await;
@@ -139,7 +139,7 @@ fn b236_a_newcomer_does_not_begin_in_the_gap_between_two_runs() {
         slow.reached().await;
         let next = line(&first, &scene.id).await;
         assert_eq!(next.len(), 1);
-        // The thread is free, and kept for the waiter.
+        // The thread is free, and reserved for the waiter.
         let newcomer = scene.agent(&first);
         let same = newcomer.open(scene.id.clone()).await.unwrap();
         for _ in 0..2 {
@@ -176,7 +176,7 @@ fn b236_a_waiter_that_goes_away_gives_up_its_place() {
             let cancelled = start(how, run.cancelled_by(token.clone()));
             gone(2).await;
             let stays = scene.waits(how, process, "stays").await;
-            // One that is worked on where it is read has no task of its own.
+            // A run that is driven in place has no task of its own.
             let run = here.run_on(&same, "in place").on_busy(OnBusy::Queue);
             let mut in_place = run.in_place().stream();
             tokio::select! {
@@ -199,7 +199,7 @@ fn b236_a_waiter_that_goes_away_gives_up_its_place() {
             here.settled().await;
             assert_eq!(scene.said(&first).await, ["first", "stays"]);
             assert_eq!(line(&first, &scene.id).await, []);
-            // Nothing was begun for those that went away.
+            // Nothing was begun for those that were dropped.
             assert_eq!(journals(&first, &scene.id).await.len(), 2);
         }
     });
@@ -248,7 +248,7 @@ fn b236_the_place_of_a_dead_process_lapses_with_its_lease() {
 fn b236_the_first_in_line_settles_what_a_dead_process_left() {
     everywhere(async |stage, how| {
         let (first, second) = (stage.process().await, stage.process().await);
-        // The process of the run at work dies, and those who wait live on.
+        // The process of the run in progress dies; the waiters live on.
         let scene = Scene::new(how, &second).await;
         let one = scene.waits(how, &first, "one").await;
         let two = scene.waits(how, &first, "two").await;
@@ -295,7 +295,7 @@ fn b236_a_predecessor_that_fails_leaves_nothing_and_changes_no_order() {
             tasks.push(scene.waits(how, process, &n.to_string()).await);
         }
         let fails = || Step::fails(ErrorKind::Unavailable);
-        // The run at work fails, and so does every second one of those who waited.
+        // The run in progress fails, and so does every second waiter.
         for step in [fails(), fails(), Step::text("1"), fails(), Step::text("3")] {
             scene.asked.push(step);
         }
@@ -307,7 +307,7 @@ fn b236_a_predecessor_that_fails_leaves_nothing_and_changes_no_order() {
             assert_eq!(ended.is_ok(), n % 2 == 1, "{n}");
         }
         assert_eq!(scene.said(&first).await, ["1", "3"]);
-        // In the order in which they came, the failed ones too.
+        // In the order of acceptance, including the failed ones.
         let mut found = journals(&first, &scene.id).await;
         found.reverse();
         let asked: Vec<String> = found
@@ -325,7 +325,7 @@ fn b236_a_predecessor_that_fails_leaves_nothing_and_changes_no_order() {
 fn b236_a_resume_waits_its_turn() {
     everywhere(async |stage, how| {
         let (first, second) = (stage.process().await, stage.process().await);
-        // While the run is at work; it ends by itself, and its outcome is the answer.
+        // During the run: it ends by itself, and the resume returns its outcome.
         let mut scene = Scene::new(how, &first).await;
         let there = scene.agent(&second);
         let same = there.open(scene.id.clone()).await.unwrap();
@@ -343,7 +343,7 @@ fn b236_a_resume_waits_its_turn() {
         behind.await.unwrap().unwrap();
         assert_eq!(scene.said(&first).await, ["first", "behind"]);
 
-        // It fails meanwhile: then the resume goes on with it, before what came later.
+        // The run fails meanwhile: the resume continues it, before later runs.
         let mut scene = Scene::new(how, &first).await;
         let there = scene.agent(&second);
         let same = there.open(scene.id.clone()).await.unwrap();
@@ -360,7 +360,7 @@ fn b236_a_resume_waits_its_turn() {
         assert_eq!(second.history(&scene.id).await, "u a(c1) t(c1) a u a");
         assert_eq!(scene.tide.runs(), 1);
 
-        // Its process dies: the same, in the run itself.
+        // Its process dies: the resume continues the run itself.
         let scene = Scene::new(how, &second).await;
         let here = scene.agent(&first);
         let same = here.open(scene.id.clone()).await.unwrap();
@@ -380,7 +380,7 @@ fn b236_a_resume_waits_its_turn() {
     });
 }
 
-/// A run that can be gone on with, and how.
+/// A run that can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// Parked, with an approval that was given.
@@ -397,7 +397,7 @@ impl Left {
     const ALL: [Self; 4] = [Self::Approved, Self::Asked, Self::Died, Self::Failed];
 }
 
-/// Leave a run on a new thread.
+/// Leaves a run on a new thread.
 async fn leave(stage: &Stage, how: How, left: Left, tide: &Fake, asked: &Client) -> ThreadId {
     let process = stage.process().await;
     let here = agent(&process, asked, &[tide]);
@@ -511,7 +511,7 @@ fn b235_of_two_workers_that_go_on_with_one_run_one_wins() {
     });
 }
 
-/// How far the first worker is when the second one goes on.
+/// How far the first worker is when the second one resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Far {
     AtWork,
@@ -535,7 +535,7 @@ fn b235_wherever_the_second_worker_is_when_the_first_one_has_the_run() {
     });
 }
 
-/// The second worker is kept back in a method while the first one has the run.
+/// The second worker is held in a method while the first one has the run.
 async fn held_at(stage: &Stage, how: How, left: Left, method: &str, far: Far) {
     let case = format!("{left:?}, held at {method}, the other is {far:?}");
     let asked = client([]);
@@ -553,7 +553,7 @@ async fn held_at(stage: &Stage, how: How, left: Left, method: &str, far: Far) {
     let agents = [agent(&one, &asked, &[&tide]), agent(&two, &asked, &[&tide])];
     asked.push(Step::text("at four"));
     let first = order(&agents[0], &id, left).await;
-    // One that has read the thread reads it again.
+    // A worker that has read the thread reads it again.
     let thread = agents[1].open(id.clone()).await.unwrap();
     let second = match method {
         "open" => {
@@ -613,7 +613,7 @@ fn b235_a_run_that_is_resumed_by_its_id_is_resumed_once() {
         let first = agents[0].resume_run(&one.threads(), run).await.unwrap();
         let first = start(how, first);
         gate.reached().await;
-        // It is at work when the second one looks, and done when that one claims it.
+        // The run is in progress when the second worker reads it, and done when that one claims it.
         let second = agents[1].resume_run(&two.threads(), run).await.unwrap();
         let held = Gate::at(&two, "claim");
         let second = start(how, second);
@@ -623,7 +623,7 @@ fn b235_a_run_that_is_resumed_by_its_id_is_resumed_once() {
         held.open();
         lost("by its id", &won, second.await.unwrap());
         assert_eq!(tide.runs(), 1);
-        // An order that comes when the run has ended is refused.
+        // An order that arrives after the run has ended is refused.
         let late = agents[1].resume_run(&two.threads(), run).await.unwrap();
         let failed = how.finish(late).await.unwrap_err();
         assert!(
@@ -634,7 +634,7 @@ fn b235_a_run_that_is_resumed_by_its_id_is_resumed_once() {
     });
 }
 
-/// The run ends, with the lease that it began with, between the look of a resume and its claim.
+/// The run ends, with its original lease, between the read of a resume and its claim.
 #[test]
 fn b235_a_resume_that_the_run_was_faster_than_gets_its_outcome() {
     everywhere(async |stage, how| {
@@ -656,7 +656,7 @@ fn b235_a_resume_that_the_run_was_faster_than_gets_its_outcome() {
     });
 }
 
-/// Another process takes the run over between the waiter's look and its claim, and gives it up.
+/// Another process takes the run over between the waiter's read and its claim, and gives it up.
 #[test]
 fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {
     everywhere(async |stage, how| {
@@ -664,12 +664,12 @@ fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {
         let third = stage.process().await;
         let scene = Scene::new(how, &second).await;
         let waiter = scene.waits(how, &first, "waited").await;
-        // Each look tries to claim the run.
+        // Each read is followed by a claim of the run.
         let claim = Gate::at(&first, "claim");
         claim.reached().await;
         second.kill();
         first.live().await;
-        // What was parked is closed, not gone on with.
+        // The parked run is closed, not resumed.
         scene.answers(1);
         take_over_and_park(&third.store, &scene.id).await;
         claim.open();
@@ -681,7 +681,7 @@ fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {
     });
 }
 
-/// Take the unsettled run over and give it up again, as an upkeep task may.
+/// Claims the unsettled run and gives it up again, as an upkeep task may.
 async fn take_over_and_park(store: &Store, thread: &ThreadId) {
     let scope = TenantScope::local();
     let at = throughline::store::At::Thread(thread.clone());
@@ -693,7 +693,7 @@ async fn take_over_and_park(store: &Store, thread: &ThreadId) {
         .unwrap();
 }
 
-/// What is dropped before it waits leaves nothing either.
+/// A run that is dropped before it waits leaves nothing either.
 #[test]
 fn a_run_that_is_dropped_while_it_lines_up_leaves_no_place() {
     everywhere(async |stage, how| {

@@ -1,5 +1,5 @@
-//! A run that is resumed is the same run: what was queued for it reaches its next model call, and
-//! what it has used of its limits stays used.
+//! A resumed run is the same run: queued messages reach its next model call, and used limits stay
+//! used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, Process, Stage, everywhere, said, short};
 
-use crate::threads::acts::{agent, built, client, gated, start};
+use crate::threads::actions::{agent, built, client, gated, start};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -23,7 +23,7 @@ fn call(number: usize) -> Step {
     Step::calls([(format!("c{number}"), "tide", "{}")])
 }
 
-/// A tool that needs leave.
+/// A tool that needs approval.
 fn guarded(name: &str) -> Fake {
     Fake::named(name).with(|spec| spec.approval = Approval::Always)
 }
@@ -51,7 +51,8 @@ async fn delivered(process: &Process, model: &ScriptedClient, thread: &ThreadId,
 #[test]
 fn b230_what_was_queued_before_a_crash_is_in_the_next_request_of_the_run() {
     everywhere(async |stage, how| {
-        // Killed before the result is stored, after it, and in the request that had the message.
+        // Killed before the result is stored, after it, and during the request that had the
+        // message.
         for tried in [false, true] {
             let tide = Fake::named("tide")
                 .with(|spec| spec.effect = throughline::tool::Effect::Idempotent);
@@ -63,7 +64,8 @@ fn b230_what_was_queued_before_a_crash_is_in_the_next_request_of_the_run() {
             let id = thread.id().clone();
             let second = stage.process().await;
             if tried {
-                // It is queued while the tool runs, so that the request which hangs has it.
+                // The message is queued while the tool runs, so that the request which hangs
+                // contains it.
                 let (queue, at) = (second.threads(), id.clone());
                 first.faulty.on("results", move || {
                     let (queue, at) = (queue.clone(), at.clone());
@@ -102,7 +104,7 @@ fn b230_what_is_queued_while_a_run_is_parked_or_at_work_elsewhere_is_in_its_next
     everywhere(async |stage, how| {
         let first = stage.process().await;
         let second = stage.process().await;
-        // Parked: another process queues, and this one goes on.
+        // Parked: another process queues a message, and this one resumes.
         let pay = guarded("tide");
         let model = client([call(1), Step::text("at four")]);
         let here = agent(&first, &model, &[&pay]);
@@ -113,7 +115,7 @@ fn b230_what_is_queued_while_a_run_is_parked_or_at_work_elsewhere_is_in_its_next
         assert_eq!(how.finish(run).await.unwrap().stop, StopReason::Done);
         delivered(&second, &model, thread.id(), "parked").await;
 
-        // At work: another process queues while the tool runs.
+        // In progress: another process queues a message while the tool runs.
         let (tide, gate) = gated("tide");
         let model = client([call(1), Step::text("at four")]);
         let here = agent(&first, &model, &[&tide]);
@@ -156,7 +158,7 @@ fn b231_time_while_no_process_works_on_a_run_is_free_and_used_time_stays_used() 
         };
         let nearly = Duration::from_millis(59_950);
         let five = Duration::from_secs(5);
-        // An answer that takes longer than what is left after nearly all of it was used.
+        // An answer that takes longer than the rest of a nearly used budget.
         let late = || Step::text("at four").after(Duration::from_secs(2));
         for (used, stop) in [(five, StopReason::Done), (nearly, StopReason::Budget)] {
             for crash in [false, true] {
@@ -200,7 +202,7 @@ enum Breaks {
     Failure,
 }
 
-/// Run until the end, breaking and resuming all the time; how often the tool ran, and the requests.
+/// Runs to the end with constant interruptions; returns how often the tool ran, and the requests.
 async fn broken(
     stage: &Stage,
     how: How,
@@ -268,7 +270,8 @@ fn b232_rounds_calls_errors_and_tokens_stay_used_however_often_a_run_breaks() {
                 let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
                 let model = Arc::new(ScriptedClient::answering(move |request| {
                     let number = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    // Every other call fails, if calls do; the last one without tools fails too.
+                    // With failing calls, every other call fails, including the last one without
+                    // tools.
                     if breaks == Breaks::Failure && number % 2 == 1 {
                         return Step::fails(ErrorKind::Unavailable);
                     }
@@ -349,7 +352,7 @@ fn b233_results_that_the_store_refused_are_written_when_it_takes_them_again() {
             let ran = tide.runs();
             assert_eq!(ran, 2);
             process.faulty.heal();
-            // Results are gone only with the process that holds them.
+            // Results are lost only with the process that holds them.
             let process = match crashed {
                 true => {
                     process.kill();

@@ -14,26 +14,26 @@ use crate::threads::external::{Shelf, Shelving, carried, on_shelf};
 /// Where the turns begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
-    /// On a thread that is nowhere yet.
+    /// On a thread that does not exist yet.
     New,
-    /// On a thread that has a turn, opened for these.
+    /// On a thread with a turn, opened for these.
     Existing,
-    /// The same, with the history in a message store of the application whose key changes.
+    /// As `Existing`, with the history in a message store of the application whose key changes.
     External,
 }
 
 /// The upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
-    /// It keeps nothing.
+    /// It stores nothing.
     Local,
-    /// It keeps the conversation under a new id each turn. On a thread whose history the application
-    /// keeps it does so unasked.
+    /// It stores the conversation under a new id in each turn; unasked on a thread whose history
+    /// the application stores.
     Service,
 }
 
-/// What holds after a turn: history, the service's id, the key, version; and what the turn cost in
-/// reads and writes, with opening the thread.
+/// The state after a turn: history, the service's id, the key, version; and the reads and writes of
+/// the turn, including opening the thread.
 type Turn = (
     &'static str,
     &'static str,
@@ -70,7 +70,7 @@ const SEQUENCES: [Sequence; 6] = [
         ("u a u a u a",     "resp_held_3", "", 3, (1, 2)),
         ("u a u a u a u a", "resp_held_4", "", 4, (1, 2)),
     ] },
-    // One write more: the answer is in the journal before the application's store has it.
+    // One more write: the answer is journaled before the application's store has it.
     Sequence { begins: Begins::External, over: Over::Local, turns: [
         ("u a u a",         "", r#"{"revision":2}"#, 2, (1, 3)),
         ("u a u a u a",     "", r#"{"revision":3}"#, 3, (1, 3)),
@@ -151,7 +151,7 @@ async fn follow(stage: &Stage, how: How, sequence: &Sequence) {
         if how == How::Whole {
             assert_eq!(counted.flushes(), 0, "{name}");
         }
-        // The handle that ran and whoever opens the thread agree.
+        // The handle of the run and a new handle agree.
         let opened = process.threads().open(id.clone()).await.unwrap();
         for thread in [&thread, &opened] {
             assert_eq!(
@@ -181,7 +181,7 @@ async fn follow(stage: &Stage, how: How, sequence: &Sequence) {
     }
 }
 
-/// The service's id and the key that a thread has.
+/// The service's id and the key of a thread.
 fn found(thread: &Thread) -> (String, String) {
     let ids = thread.service_ids();
     let id = ids.first().map(|one| one.id.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who said what, and what belongs to which vendor.
+//! Sources of messages, and contents that belong to one vendor.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use throughline_testkit::stage::{Fake, everywhere, short};
 use throughline_wire::render::Options;
 use throughline_wire::{Losses, codec};
 
-/// A file with what a vendor said.
+/// A file of recorded vendor output.
 pub(crate) fn fixture(name: &str) -> String {
     let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/fixtures");
     std::fs::read_to_string(wire.join(name)).unwrap()
@@ -124,7 +124,7 @@ fn b133_input_is_the_callers_whatever_it_claims_and_the_callers_objects_stay_as_
         assert_eq!(input, before);
         assert_eq!(short(&outcome.messages), "a u a");
 
-        // What is left for a run is the caller's, too.
+        // A queued message is the caller's, too.
         let mut left = Message::new(Role::Assistant, vec![Content::text("left")]);
         left.source = Some(Source::Repair);
         let kept = left.clone();
@@ -154,14 +154,14 @@ fn b133_input_is_the_callers_whatever_it_claims_and_the_callers_objects_stay_as_
     });
 }
 
-/// A vendor, something that it said, and what of it is nobody else's.
+/// A vendor, an answer of it, and the parts that no other vendor may be sent.
 struct Vendor {
     wire: Wire,
-    /// A history of its own.
+    /// A history of this vendor.
     history: &'static str,
-    /// One answer of its own.
+    /// An answer of this vendor.
     answer: (&'static str, usize),
-    /// The members that nobody else may see.
+    /// The members that no other vendor may be sent.
     own: &'static [&'static str],
 }
 
@@ -204,17 +204,17 @@ impl Vendor {
         codec(&self.wire).unwrap().decode_response(body).unwrap()
     }
 
-    /// What of a text of its own nobody else may see.
+    /// The parts of a text of this vendor that no other vendor may be sent.
     fn secrets(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        self.look(&json::parse(text).unwrap(), &mut found);
+        self.find_secrets(&json::parse(text).unwrap(), &mut found);
         assert!(found.len() > 1, "{found:?}");
         found
     }
 
-    fn look(&self, value: &Value<'_>, found: &mut Vec<String>) {
+    fn find_secrets(&self, value: &Value<'_>, found: &mut Vec<String>) {
         for item in value.as_array().into_iter().flatten() {
-            self.look(item, found);
+            self.find_secrets(item, found);
         }
         for member in value.members() {
             let key = member.key.to_str();
@@ -224,7 +224,7 @@ impl Vendor {
                 Some(text) if sealed || self.own.contains(&&*key) => {
                     found.push(format!("\"{text}\""));
                 }
-                _ => self.look(&member.value, found),
+                _ => self.find_secrets(&member.value, found),
             }
         }
     }
@@ -277,7 +277,7 @@ fn b134_what_is_one_vendors_own_is_not_sent_to_another_and_comes_back_byte_equal
                 );
                 assert!(sent.contains("and here?"));
             }
-            // The other one gets back what it said itself.
+            // The other vendor gets its own output back.
             let body = fixture(b.answer.0);
             let theirs = b.secrets(&body);
             let again = b.render(&asked[1].messages);
@@ -287,7 +287,7 @@ fn b134_what_is_one_vendors_own_is_not_sent_to_another_and_comes_back_byte_equal
                 "{again}"
             );
 
-            // Back at the first, in another process: byte-equal up to where it was left.
+            // Back at the first vendor, in another process: byte-equal up to where it was left.
             let other = stage.process().await;
             let thread = other.threads().open(id).await.unwrap();
             let client = Arc::new(ScriptedClient::new([Step::text("welcome back")]));

@@ -1,4 +1,4 @@
-//! A client as it is, or not, and each call published, or not.
+//! Clients with and without added layers, and with and without publishing each call.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,26 +15,26 @@ use throughline::{Agent, ChatClient, StopReason};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Engine, Fake, How, Process, Stage, everywhere, said, short};
 
-use crate::threads::look::{look, newest};
+use crate::threads::snapshot::{newest, snapshot};
 use crate::threads::warnings;
 
-/// What of its stack the caller brings along.
+/// The layers that the caller brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stack {
     /// The client alone.
     Bare,
     /// With our layer around it.
     Layered,
-    /// With a layer of the caller's own that says that it persists each call.
+    /// With a layer of the caller's own that declares that it persists each call.
     Own,
 }
 
-/// A row: what the agent is told, and what becomes of a turn with one round of tools.
+/// A row: the settings of the agent, and the outcome of a turn with one round of tools.
 struct Row {
     as_is: bool,
     each_call: bool,
     stack: Stack,
-    /// What the innermost client is given with each call: a mark to set, or none.
+    /// Whether the innermost client gets a mark with each call.
     marked: [bool; 2],
     /// What a reader sees while the tool runs, and at the end.
     seen: [&'static str; 2],
@@ -99,11 +99,11 @@ const TABLE: [Row; 6] = [
     },
 ];
 
-/// A client that notes how its calls are marked when they come, innermost of its stack.
+/// The innermost client, which records the marks of its calls.
 #[derive(Clone)]
 struct Noting {
     inner: Arc<ScriptedClient>,
-    /// Whether a call has a mark, and whether that was set by then.
+    /// Whether a call has a mark, and whether that was set already.
     marks: Arc<Mutex<Vec<(bool, bool)>>>,
 }
 
@@ -173,7 +173,7 @@ impl ChatClient for OwnPersisting {
     }
 }
 
-/// A turn as a row says it. The process, with the run unpublished or not, for more.
+/// A turn with the settings of a row. Returns the process, for further checks.
 async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughline::Thread) {
     warnings::listen();
     let process = stage.process().await;
@@ -221,7 +221,7 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
     assert_eq!(said(&outcome), "u a(c1) t(c1) a");
     assert_eq!(*during.lock().unwrap(), row.seen[..1]);
     assert_eq!(seen(&process, thread.id()).await, row.seen[1]);
-    // No mark is set before the answer, and none is there twice: one layer at most has set it.
+    // No mark is set before the answer, and at most one layer has set it.
     let marks = client.marks.lock().unwrap().clone();
     assert_eq!(marks, row.marked.map(|marked| (marked, false)));
     let journal = newest(&process, thread.id()).await;
@@ -236,7 +236,7 @@ async fn turn(stage: &Stage, how: How, row: &Row) -> (Process, Agent, throughlin
 }
 
 async fn seen(process: &Process, thread: &throughline::store::ThreadId) -> String {
-    let look = look(process, thread).await;
+    let look = snapshot(process, thread).await;
     let open = if look.open { " open" } else { "" };
     format!("[{}] v{}{open}", look.history, look.version)
 }
@@ -269,7 +269,7 @@ fn b104_not_as_is_and_not_each_call_adds_no_layer_and_moves_once() {
 #[test]
 fn b105_not_as_is_and_each_call_adds_one_layer_and_moves_after_each_call() {
     everywhere_as(&TABLE[1..2]);
-    // One that is there already is enough.
+    // An existing layer is enough.
     everywhere_as(&[
         Row {
             stack: Stack::Layered,
@@ -304,7 +304,7 @@ fn b108_as_is_and_each_call_without_the_layer_warns_and_publishes_nothing() {
             let (process, agent, thread) = turn(stage, how, &TABLE[5]).await;
             let scope = process.scope();
             let run = newest(&process, thread.id()).await.run;
-            // It is nobody's to settle: not the next process's, not resume's.
+            // Neither another process nor a resume may settle it.
             let other = stage.process().await;
             assert!(other.store.orphans(10).await.unwrap().is_empty());
             let nothing = how.finish(agent.resume(&thread)).await;
@@ -329,7 +329,7 @@ fn b108_as_is_and_each_call_without_the_layer_warns_and_publishes_nothing() {
             assert_eq!(process.history(thread.id()).await, history);
         }
     });
-    // The next run goes on from the old head, and the run stays as it is.
+    // The next run continues from the old head, and the run does not change.
     everywhere(async |stage, how| {
         let (process, agent, thread) = turn(stage, how, &TABLE[5]).await;
         let run = newest(&process, thread.id()).await.run;

@@ -1,4 +1,4 @@
-//! What is stored is counted, and threads tell the sum.
+//! Stored messages are counted, and threads have the sum.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use throughline_testkit::stage::{Fake, Process, everywhere};
 
 use crate::threads::compaction::{long, model, reader};
 
-/// The total of a thread as its handle, its listing and its record tell it, after comparing the
-/// record message by message.
+/// The total of a thread from its handle, its listing and its record, after comparing the record
+/// message by message.
 async fn total(process: &Process, thread: &Thread) -> u64 {
     let scope = process.scope();
     let at = At::Thread(thread.id().clone());
@@ -33,7 +33,7 @@ async fn total(process: &Process, thread: &Thread) -> u64 {
     sum
 }
 
-/// What messages count as.
+/// The tokens of messages.
 fn counted<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
     messages.into_iter().map(tokens::units).map(u64::from).sum()
 }
@@ -62,7 +62,7 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
             assert_eq!(thread.tokens().await.unwrap(), 0);
             let mut expected = 0;
             for input in ["hi", "when is high water?", "and in the harbour next door?"] {
-                // A message that was left in the queue enters with the run that delivers it.
+                // A queued message is counted with the run that delivers it.
                 let left = Message::user("and hurry");
                 thread.mailbox().leave(left).await.unwrap();
                 let outcome = how.finish(agent.run_on(&thread, input)).await.unwrap();
@@ -116,7 +116,7 @@ fn b245_whatever_enters_is_counted_and_the_total_of_a_thread_is_the_sum() {
             let copy = process.threads().open(copy).await;
             assert_eq!(total(&process, &copy.unwrap()).await, expected);
 
-            // Deleting the origin takes nothing from what others share with it.
+            // Deleting the origin takes nothing from the threads that share its nodes.
             process.threads().delete(thread.id()).await.unwrap();
             while process.store.purge(100).await.unwrap().more {}
             assert_eq!(total(&process, &fork).await, expected);

@@ -1,5 +1,5 @@
-//! Which warnings a run gave. Tests share a process and runs work on any of its threads, so one
-//! subscriber keeps all warnings, and a test asks for those of its run.
+//! The warnings of a run. Tests share a process, and runs use any of its threads, so one subscriber
+//! records all warnings, and a test filters by its run.
 
 use std::fmt;
 use std::sync::{Mutex, Once, PoisonError};
@@ -17,7 +17,7 @@ struct Warning {
     text: String,
 }
 
-/// Keep warnings from now on.
+/// Records warnings from now on.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Listening).unwrap());

@@ -19,7 +19,8 @@ pub(crate) const WIRES: [Wire; 6] = Wire::KNOWN;
 /// Both ways to read an answer.
 pub(crate) const READINGS: [Reading; 2] = [Reading::Whole, Reading::Streamed];
 
-/// A client of the server's vendor. Nothing times out unless a test says so, and little is read.
+/// A client of the server's vendor. Nothing times out unless a test says so, and size limits are
+/// low.
 pub(crate) fn client_of(upstream: &Upstream) -> ClientBuilder {
     let builder = match upstream.wire() {
         Wire::OpenAiResponses => OpenAi::responses("gpt-5").base_url(upstream.base_url()),
@@ -56,7 +57,7 @@ pub(crate) fn patient() -> Timeouts {
     }
 }
 
-/// For what never comes.
+/// For responses that never arrive.
 pub(crate) fn impatient() -> Timeouts {
     let short = Some(Duration::from_millis(250));
     Timeouts {
@@ -66,7 +67,7 @@ pub(crate) fn impatient() -> Timeouts {
     }
 }
 
-/// What every request of a test has.
+/// The parts of every request of a test.
 pub(crate) struct Ask {
     pub(crate) tools: Vec<ToolDef>,
     pub(crate) settings: Settings,
@@ -118,7 +119,7 @@ impl Ask {
     }
 }
 
-/// Ask, whole or streamed. Nothing of an answer that is not whole gets out of here.
+/// Calls the model, whole or streamed. Returns complete answers only.
 pub(crate) async fn ask(
     client: &Arc<dyn ChatClient>,
     request: &ChatRequest<'_>,
@@ -145,7 +146,7 @@ pub(crate) async fn ask(
     }
 }
 
-/// An error with everything that caused it, in every form that could end up in a log.
+/// An error with all its sources, in every form that could be logged.
 pub(crate) fn all_words(error: &ClientError) -> String {
     let mut words = format!("{error} {error:?} {:?}", error.vendor());
     let mut source = std::error::Error::source(error);
@@ -156,8 +157,7 @@ pub(crate) fn all_words(error: &ClientError) -> String {
     words
 }
 
-/// Run a test on a runtime of its own with one thread, so that connections and their users take
-/// turns.
+/// Runs a test on a single-threaded runtime, so that connections and their users alternate.
 pub(crate) fn run_in_turns<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -166,7 +166,7 @@ pub(crate) fn run_in_turns<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Run a test on a runtime of its own.
+/// Runs a test on a runtime of its own.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -1,4 +1,4 @@
-//! A service that fails for long: few requests, a breaker that opens, and heals.
+//! A service that fails for a long time: few requests, a breaker that opens, and recovery.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use throughline_testkit::upstream::{Extent, Fault, Reply, Script, Upstream};
 
 use crate::upstreams::common::{Ask, ask, client_of, impatient, run};
 
-/// How many callers there are.
+/// The number of callers.
 const CALLERS: usize = 8;
 
-/// What fails in turn.
+/// The faults, in turn.
 const FAULTS: [Fault; 7] = [
     Fault::ServerError,
     Fault::Reset,
@@ -26,7 +26,7 @@ const FAULTS: [Fault; 7] = [
     Fault::Refused,
 ];
 
-/// Time in this test against time in the guarantee: a twentieth, unless the campaign asks for all.
+/// The duration of this test relative to the guarantee: a twentieth, or all of it in a campaign.
 fn part() -> u32 {
     let scale = std::env::var("THROUGHLINE_SCALE").ok();
     let scale = scale.and_then(|text| text.trim().parse::<f64>().ok());
@@ -38,7 +38,7 @@ async fn server() -> Upstream {
     Upstream::start(Wire::Anthropic, script).await
 }
 
-/// Call until the time is over, as fast as callers do that do not know better; gives the calls.
+/// Calls in a loop until the time is over; returns the number of calls.
 async fn callers(client: &Arc<dyn ChatClient>, until: Instant) -> usize {
     let calls = Arc::new(AtomicUsize::new(0));
     let mut tasks = tokio::task::JoinSet::new();
@@ -66,7 +66,7 @@ async fn callers(client: &Arc<dyn ChatClient>, until: Instant) -> usize {
     calls.load(Ordering::Relaxed)
 }
 
-/// Change what fails until the time is over.
+/// Changes the fault until the time is over.
 async fn trouble(upstream: &Upstream, until: Instant, each: Duration) {
     for fault in FAULTS.into_iter().cycle() {
         if Instant::now() >= until {

@@ -1,4 +1,4 @@
-//! The matrix: every fault, every client, whole and streamed.
+//! The matrix of every fault, every client, whole and streamed answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use throughline_testkit::upstream::{Expected, Extent, Fault, KEY, Reply, Upstrea
 use tokio::sync::Notify;
 
 use crate::upstreams::common::{Ask, READINGS, WIRES, all_words, ask, client_of, impatient, run};
-use crate::upstreams::watch;
+use crate::upstreams::log_capture;
 
 const TEXT: &str = "La pleine mer est à 04:12 à l'Hôtel de Ville, et le prochain bac à 05:30. ⚓";
 
@@ -20,7 +20,7 @@ fn reply() -> Reply {
     Reply::text(TEXT).with_usage(120, 31)
 }
 
-/// What is wrong with what came of a call; nothing if it is as defined.
+/// The difference between the result of a call and the expected one, if any.
 fn wrong(fault: Fault, expected: Expected, came: &Result<Response, ClientError>) -> Option<String> {
     match (expected, came) {
         (Expected::Success | Expected::RetriedThenSuccess, Ok(response)) => {
@@ -76,7 +76,7 @@ fn cells(wire: &Wire) -> Vec<Cell> {
     cells
 }
 
-/// One attempt under a fault that does not go away.
+/// One attempt under a permanent fault.
 async fn once(cell: &Cell) -> Option<String> {
     let upstream = Upstream::of(cell.wire.clone())
         .script([reply()])
@@ -104,7 +104,7 @@ async fn once(cell: &Cell) -> Option<String> {
     )
 }
 
-/// Says when an attempt has failed.
+/// Signals that an attempt has failed.
 struct Failed(Arc<Notify>);
 
 impl Observer for Failed {
@@ -115,7 +115,7 @@ impl Observer for Failed {
     }
 }
 
-/// A call by a client that tries again, under a fault that goes away after one request.
+/// A call by a client with retries, under a fault that ends after one request.
 async fn retried(cell: &Cell) -> Option<String> {
     let upstream = Upstream::of(cell.wire.clone())
         .script([reply()])
@@ -164,7 +164,7 @@ async fn retried(cell: &Cell) -> Option<String> {
     wrong(cell.fault, expected, &came)
 }
 
-/// Every cell of a client; prints a line and gives what is wrong.
+/// Every cell of a client; prints a line and returns the differences.
 async fn matrix(wire: &Wire, retrying: bool) -> Vec<String> {
     let ran = stream::iter(cells(wire))
         .map(|cell| async move {
@@ -223,7 +223,7 @@ async fn matrix(wire: &Wire, retrying: bool) -> Vec<String> {
 }
 
 fn all(retrying: bool) {
-    watch::begin();
+    log_capture::begin();
     let wrong: Vec<String> = run(async {
         let mut wrong = Vec::new();
         for wire in WIRES {
@@ -232,7 +232,7 @@ fn all(retrying: bool) {
         wrong
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(!watch::logged().contains(KEY));
+    assert!(!log_capture::logged().contains(KEY));
 }
 
 #[test]

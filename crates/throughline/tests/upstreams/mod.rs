@@ -1,5 +1,5 @@
 //! Every client against a strict server of its vendor, on real sockets: conversations, faults, and
-//! a service that fails for long.
+//! a service that fails for a long time.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,12 +9,12 @@
 )]
 
 mod common;
-mod cut;
+mod conversations;
 mod failure;
 mod faults;
-mod forms;
-mod keep;
+mod history_forms;
+mod log_capture;
 mod out_of_turn;
+mod service_histories;
 mod settings;
-mod talk;
-mod watch;
+mod truncated_calls;

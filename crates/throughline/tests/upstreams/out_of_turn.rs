@@ -67,7 +67,7 @@ impl Counts {
     }
 }
 
-/// A request as the client knows it.
+/// A request, as the client knows it.
 #[derive(Clone, Copy)]
 struct Begun {
     at: Instant,

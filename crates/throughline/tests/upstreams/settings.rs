@@ -1,4 +1,4 @@
-//! Whatever a caller sets, a strict server accepts the request.
+//! A strict server accepts every request, whatever settings the caller uses.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ async fn all(wire: Wire) -> Vec<String> {
     refused
 }
 
-/// What is said before a call, what the call notes and what its run lists are the same.
+/// The losses before a call, those of the call, and those in the outcome of its run are equal.
 #[test]
 fn what_a_service_cannot_be_told_is_listed_by_its_run() {
     run(async {

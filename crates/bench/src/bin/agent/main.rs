@@ -1,9 +1,8 @@
-//! What an agent costs beside the model, as ratios in one run.
+//! The cost of an agent besides the model, as ratios within one run.
 //!
-//! Started by `cargo xtask bench agent`. Everything is counted in instructions by callgrind, which
-//! is repeatable whatever else the machine does; the program starts itself under it. The agent runs
-//! over the real client of each vendor, retries and breaker included; only the transport is in
-//! memory.
+//! Started by `cargo xtask bench agent`. callgrind counts instructions, which is repeatable on a
+//! busy machine; the program starts itself under it. The agent runs over the real client of each
+//! vendor, retries and breaker included; only the transport is in memory.
 
 mod sample;
 mod service;
@@ -15,13 +14,13 @@ use throughline_testkit::bench::{Limit, Report, Row};
 use throughline_wire::Wire;
 use work::{How, Work};
 
-/// A format, and what its costs are held to: what held when it was measured with a quarter to
-/// spare, the last time when runs had come to be journaled. There is no promise behind these.
+/// A format with its limits: the measured values plus a quarter, last measured when runs became
+/// journaled.
 struct Held {
     wire: Wire,
     /// A run with one model call.
     text: f64,
-    /// A model call that asks for a tool, and the tool.
+    /// A model call that asks for a tool, and the tool call.
     asks: f64,
     /// One more tool call.
     tool: f64,
@@ -83,7 +82,7 @@ fn main() -> ExitCode {
         calls_of_tools,
         long_threads,
     ];
-    // One part alone, for work on it.
+    // One part only, for development.
     let chosen = match arguments.first().map(String::as_str) {
         Some("--tools") => &reports[1..2],
         Some("--long") => &reports[2..],
@@ -132,7 +131,7 @@ fn calls_of_models(report: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// What `serde_json` takes to read an answer.
+/// The instructions that `serde_json` needs to parse an answer.
 fn reading(report: &mut Report, wire: &Wire, calls: usize) -> Option<u64> {
     let parsed = marginal(wire, Work::Parse { calls })?;
     let size = sample::answer(wire, calls).len();
@@ -156,8 +155,7 @@ fn calls_of_tools(report: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// Beyond the bytes sent: the messages are copied into the body once, and one copy of a body is
-/// all that is taken off.
+/// Messages are copied into the body once, so one copy of a body is subtracted.
 fn long_threads(report: &mut Report) -> Option<()> {
     report.name = "one more turn beyond the bytes sent, in instructions".to_owned();
     let work = Work::Run {
@@ -200,7 +198,7 @@ fn ratio(report: &mut Report, name: String, figure: u64, base: u64, limit: Optio
     });
 }
 
-/// The instructions of one time, as the difference of many and few: what is done once falls out.
+/// The instructions of one repetition, as the difference of many and few, without the setup.
 fn marginal(wire: &Wire, work: Work) -> Option<u64> {
     let (few, many) = (1, 5);
     let (less, _) = counted(wire, work, FEW, few)?;
@@ -208,7 +206,7 @@ fn marginal(wire: &Wire, work: Work) -> Option<u64> {
     Some(more.checked_sub(less)? / (many - few) as u64)
 }
 
-/// The instructions of some work, as callgrind counts them, and what it printed.
+/// The instructions of some work, as callgrind counts them, and its output.
 fn counted(wire: &Wire, work: Work, messages: usize, times: usize) -> Option<(u64, String)> {
     let program = std::env::current_exe().ok()?;
     let out = Command::new("valgrind")

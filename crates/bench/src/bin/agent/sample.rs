@@ -1,4 +1,4 @@
-//! What vendors answer, and what was said before.
+//! Sample answers and histories of vendors.
 
 use serde_json::{Value, json};
 use throughline::model::{CallId, Content, Message, Outcome, Output, Role, Scope, ToolCall};
@@ -35,7 +35,7 @@ fn sealed(seed: u64, bytes: usize) -> String {
     letters.collect()
 }
 
-/// Turns with a round of tools each, as the vendor said them.
+/// Turns with one round of tools each, in the vendor's form.
 pub(super) fn history(wire: &Wire, messages: usize) -> Vec<Message> {
     let mut said = Vec::new();
     let mut made = 0;
@@ -73,7 +73,7 @@ fn port(number: usize) -> String {
     json!({"port": format!("harbour {number}"), "day": "2026-03-01"}).to_string()
 }
 
-/// The body of a whole answer: thoughts, then text or calls, and what it cost.
+/// The body of a whole answer: reasoning, then text or calls, and usage.
 pub(super) fn answer(wire: &Wire, calls: usize) -> String {
     let body = match wire {
         Wire::OpenAiResponses => responses(calls, Some(sealed(3, 1_000))),
@@ -100,7 +100,7 @@ pub(super) fn streamed(wire: &Wire, body: &str) -> Option<String> {
     Some(out)
 }
 
-/// One frame as several, where it says more than a few words at once.
+/// Splits a frame that has more than a few words.
 fn pieces(data: &str) -> Vec<String> {
     const PLACES: [&str; 7] = [
         "/delta",
@@ -115,7 +115,7 @@ fn pieces(data: &str) -> Vec<String> {
     let Ok(mut frame) = serde_json::from_str::<Value>(data) else {
         return whole();
     };
-    // What must be said once stays in one frame.
+    // Members that occur once stay in one frame.
     if frame.pointer("/candidates/0/finishReason").is_some()
         || data.contains("thoughtSignature")
         || data.contains("\"id\":\"call_")

@@ -1,4 +1,4 @@
-//! A service in memory: the vendor's client is the real one, what it speaks to is not.
+//! An in-memory service for the real client of a vendor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use throughline::client::{HttpRequest, HttpResponse, Transport, TransportError};
 
-/// As much of a stream as comes at once.
+/// How much of a stream arrives at once.
 const PACKET: usize = 1_460;
 
 /// Answers every request with the next of its bodies.
@@ -19,14 +19,14 @@ pub(super) struct Service {
     sent: AtomicUsize,
 }
 
-/// One answer.
+/// An answer.
 struct Body {
     kind: &'static str,
     packets: Vec<Bytes>,
 }
 
 impl Service {
-    /// Whole answers, one after the other and then from the start.
+    /// Whole answers in order, repeated from the start.
     pub(super) fn whole(bodies: Vec<String>) -> Arc<Self> {
         let whole = |text: String| Body {
             kind: "application/json",
@@ -35,7 +35,7 @@ impl Service {
         Self::of(bodies.into_iter().map(whole).collect())
     }
 
-    /// The same with streams.
+    /// Streamed answers in order, repeated from the start.
     pub(super) fn streamed(bodies: Vec<String>) -> Arc<Self> {
         let streamed = |text: String| Body {
             kind: "text/event-stream",

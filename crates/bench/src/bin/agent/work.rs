@@ -1,4 +1,4 @@
-//! What is counted: runs of an agent over the real client of a vendor, and what they are held to.
+//! The measured work: runs of an agent over the real client of a vendor, and their baselines.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -18,18 +18,18 @@ use tokio::runtime::Runtime;
 use super::sample;
 use super::service::Service;
 
-/// What is done, as the command line says it.
+/// The kinds of work, as on the command line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Runs; the model first asks for so many calls, in one round, if any.
+    /// Runs; the model first makes this many calls in one round, if any.
     Run { calls: usize, how: How },
-    /// `serde_json` reads the answer of such a run's first model call.
+    /// `serde_json` parses the answer of such a run's first model call.
     Parse { calls: usize },
-    /// So many bytes are copied into a string.
+    /// Copies bytes into a string.
     Copy { bytes: usize },
 }
 
-/// How answers come.
+/// How answers arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Whole,
@@ -70,7 +70,7 @@ impl Work {
         })
     }
 
-    /// Do it so many times where callgrind sees it.
+    /// Repeats the work where callgrind counts it.
     pub(super) fn times(self, wire: &Wire, messages: usize, times: usize) -> ExitCode {
         match self {
             Self::Run { calls, how } => {
@@ -96,7 +96,7 @@ impl Work {
     }
 }
 
-/// Only what happens in here is counted.
+/// Only instructions in here are counted.
 #[inline(never)]
 fn counted_by_callgrind(work: &mut dyn Counted) {
     work.go();
@@ -127,8 +127,8 @@ struct Copies {
 impl Counted for Copies {
     fn go(&mut self) {
         for _ in 0..self.times {
-            // Behind the start of a body, as messages stand: how a copy is made, and what it
-            // costs, depends on how far apart the two places are within a page.
+            // After the start of a body, as in a request: the cost of a copy depends on how far
+            // apart the two places are within a page.
             let mut copy = String::with_capacity(self.text.len() + 64);
             copy.push_str(black_box(r#"{"model":"some-model","messages":"#));
             copy.push_str(black_box(&self.text));
@@ -173,7 +173,7 @@ fn client(wire: &Wire, service: &Arc<Service>) -> Option<Arc<dyn ChatClient>> {
     builder.api_key("key").transport(service).build().ok()
 }
 
-/// Runs on threads that were worked on before, each on its own.
+/// Runs on prepared threads, each on its own.
 struct Runs {
     runtime: Runtime,
     agent: Agent,
@@ -205,8 +205,8 @@ impl Runs {
             how,
             failed: false,
         };
-        // A turn of another agent, with ids of its own, brings each thread to its length and
-        // leaves it rendered.
+        // A turn of another agent, with ids of its own, brings each thread to its length and leaves
+        // it rendered.
         let earlier = sample::answer(wire, 0).replace("68a1", "57f0");
         let earlier = agent(client(wire, &Service::whole(vec![earlier]))?)?;
         for _ in 0..times {
@@ -216,8 +216,8 @@ impl Runs {
             runs.runtime.block_on(async { run.await.ok() })?;
             runs.threads.push(thread);
         }
-        // What is made once for an agent is made on another thread; and the allocator joins what
-        // was freed until now, which it does when it is next asked for something large.
+        // One-time work of the agent happens on another thread; and the allocator consolidates
+        // freed memory here instead of at the next large allocation.
         runs.run(&Thread::new());
         runs.run(&Thread::new());
         Some(runs)
@@ -244,7 +244,7 @@ impl Counted for Runs {
     fn go(&mut self) {
         for thread in std::mem::take(&mut self.threads) {
             self.run(&thread);
-            // Taking a thread down is not part of a run.
+            // Dropping a thread is not part of a run.
             std::mem::forget(thread);
         }
     }

@@ -1,9 +1,9 @@
-//! What others do with a history that grows too long. Each keeps calls and results together.
+//! Other strategies for long histories. Each keeps calls and results together.
 
 use std::sync::Arc;
 
 use throughline_model::{Content, Message, Output, Role, Source};
-use throughline_testkit::trajectory::{argument_strings, error_line, said};
+use throughline_testkit::trajectory::{argument_strings, error_line, message_texts};
 
 use crate::count::Counter;
 use crate::replay::{Strategy, View};
@@ -11,20 +11,20 @@ use crate::replay::{Strategy, View};
 /// A way to shorten a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// All of it.
+    /// The whole history.
     Raw,
     /// The newest groups that fit the budget.
     DropOldest,
-    /// All that was said, and the newest six calls.
+    /// All text, and the newest six calls.
     KeepLast,
-    /// Results before the newest ten calls say only that they were left out.
+    /// Results before the newest ten calls are replaced by a placeholder.
     Mask,
-    /// Six calls, and before them a summary that is written anew for each model call.
+    /// Six calls, and before them a summary that is rewritten for each model call.
     HeadSummary,
 }
 
 impl Kind {
-    /// Those that shorten anything.
+    /// The strategies that shorten the history.
     pub(crate) const SHORT: [Self; 4] = [
         Self::DropOldest,
         Self::KeepLast,
@@ -44,10 +44,10 @@ impl Kind {
     }
 }
 
-/// A history shortened in one of these ways.
+/// A history with one of these strategies.
 pub(crate) struct Baseline {
     kind: Kind,
-    /// What a view may have, if the way itself or the bench cuts it.
+    /// The largest view, if the strategy or the bench has a limit.
     budget: Option<u64>,
     groups: Vec<Vec<Arc<Message>>>,
     masked: Vec<Option<Vec<Arc<Message>>>>,
@@ -63,7 +63,7 @@ impl Baseline {
         }
     }
 
-    /// The place of the oldest group of the newest `wanted` calls.
+    /// The index of the oldest group of the newest `wanted` calls.
     fn recent(&self, wanted: usize) -> usize {
         let mut calls = 0;
         for (place, group) in self.groups.iter().enumerate().rev() {
@@ -88,7 +88,10 @@ impl Baseline {
                     }
                 }
             }
-            let texts: Vec<String> = group.iter().flat_map(|message| said(message)).collect();
+            let texts: Vec<String> = group
+                .iter()
+                .flat_map(|message| message_texts(message))
+                .collect();
             let results = contents(group).any(|content| content.as_tool_result().is_some());
             let line = texts.iter().find_map(|text| error_line(text));
             if let Some(line) = line.filter(|_| results && lines.len() < 20) {
@@ -158,7 +161,7 @@ impl Strategy for Baseline {
             results.any(|result| calls.iter().any(|call| &call.call == result.call()))
         };
         match self.groups.iter().rposition(answers) {
-            // What was said between a call and its late result belongs to both from then on.
+            // Text between a call and its late result belongs to the same group from then on.
             Some(place) => {
                 let mut late: Vec<_> = self.groups.drain(place + 1..).flatten().collect();
                 late.push(Arc::clone(message));
@@ -177,7 +180,7 @@ impl Strategy for Baseline {
         for (place, (group, size)) in groups.iter().zip(sizes).enumerate() {
             let system = group.iter().any(|message| message.role == Role::System);
             let over = self.budget.is_some_and(|budget| left > budget);
-            // The newest group is what the model is to answer.
+            // The model has to answer the newest group.
             if over && !system && place + 1 < groups.len() {
                 left -= size;
             } else {

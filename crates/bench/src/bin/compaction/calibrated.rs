@@ -1,13 +1,13 @@
-//! How far estimates are from what vendors billed.
+//! The error of token estimates relative to the vendors' bills.
 
 use throughline_compact::tokens::{Calibration, units};
 use throughline_testkit::bench::{Limit, Report, Row};
 use throughline_testkit::trajectory::{Session, billed};
 
-/// Calls after which an estimate is held to anything.
+/// The number of calls after which estimates have limits.
 const LEARNT: usize = 3;
 
-/// The errors of a session's estimates, as shares of what was billed.
+/// The errors of a session's estimates, as shares of the billed tokens.
 fn errors(session: &Session) -> Vec<f64> {
     let mut calibration = Calibration::default();
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ fn quantile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get(place).copied()
 }
 
-/// Hold the estimates of recorded sessions to their limits.
+/// Compares the errors of recorded sessions with their limits.
 pub(crate) fn compare<'a>(sessions: impl Iterator<Item = &'a Session>) -> bool {
     let mut report = Report::new("estimates against bills, after three calls");
     let mut all = Vec::new();

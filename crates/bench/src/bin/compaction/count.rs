@@ -1,14 +1,14 @@
-//! Counts tokens as one vendor's models do, each message once.
+//! Counts tokens as the models of one vendor do, each message once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use throughline_model::{Arguments, Body, Content, Message, Output};
 
-/// Counts, and remembers what it has counted.
+/// Counts tokens, with a cache.
 #[derive(Default)]
 pub(crate) struct Counter {
-    /// By address; the message is kept so that no other one can come to stand there.
+    /// By address; the message is kept so that its address is not reused.
     messages: HashMap<*const Message, (Arc<Message>, u64)>,
     texts: HashMap<String, u64>,
 }
@@ -19,7 +19,7 @@ impl Counter {
         view.iter().map(|message| self.message(message)).sum()
     }
 
-    /// The tokens of a message: texts, names, arguments and results, without what frames them.
+    /// The tokens of a message: texts, names, arguments and results, without framing.
     pub(crate) fn message(&mut self, message: &Arc<Message>) -> u64 {
         if let Some((_, tokens)) = self.messages.get(&Arc::as_ptr(message)) {
             return *tokens;

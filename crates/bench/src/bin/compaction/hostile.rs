@@ -1,4 +1,4 @@
-//! Output that no tool should give, and some do: what digesting it costs when there is more of it.
+//! Malformed tool output: how the cost of digesting grows with its size.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use throughline_testkit::bench::{Limit, Report, Row};
 use crate::say;
 use crate::speed::instructions;
 
-/// What the output is made of.
+/// What the output consists of.
 const KINDS: [(&str, &str); 9] = [
     ("one line", "x"),
     ("names", "some_name/of_it "),
@@ -23,10 +23,10 @@ const KINDS: [(&str, &str); 9] = [
     ("exit codes", "exit code exit code "),
 ];
 
-/// Beyond what is looked at of the start and the end of an output, and four times that.
+/// Beyond the inspected start and end of an output, and four times that.
 const SIZES: [&str; 2] = ["500000", "2000000"];
 
-/// Digest an output of so many bytes, where callgrind can see it.
+/// Digests an output where callgrind counts it.
 pub(crate) fn digest(kind: &str, bytes: usize) -> ExitCode {
     let Some((_, part)) = KINDS.iter().find(|(name, _)| *name == kind) else {
         return ExitCode::FAILURE;
@@ -59,7 +59,7 @@ fn one_digest(told: Vec<Arc<Message>>) -> usize {
     history.epoch().map_or(0, |_| history.view().len())
 }
 
-/// Four times as much of it costs at most four times as many instructions, and a little.
+/// Four times the output costs at most 4.2 times the instructions.
 pub(crate) fn grows() -> bool {
     let mut report = Report::new("hostile output, 2 MB against 500 KB, in instructions");
     for (kind, _) in KINDS {

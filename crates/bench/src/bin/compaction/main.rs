@@ -1,10 +1,10 @@
-//! What compaction keeps of a session and what it costs, beside other ways to shorten a history.
+//! What compaction keeps of a session and what it costs, compared with other strategies.
 //!
 //! Started by `cargo xtask bench compaction`. Sessions are replayed: each message of the model was
 //! one model call, and a strategy sees only what came before it. `--sessions` adds a line for each
-//! session, `--missed` says which needs were not met. Then estimates are compared with what vendors
-//! billed, and the work itself is measured: timed against one reading of the same history, and
-//! counted in instructions by callgrind, under which the program starts itself.
+//! session, `--missed` lists the needs that were not kept. Then estimates are compared with bills,
+//! and the work is measured: timed relative to one reading of the same history, and counted in
+//! instructions by callgrind, under which the program starts itself.
 
 mod baseline;
 mod calibrated;

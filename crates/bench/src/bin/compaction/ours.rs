@@ -1,4 +1,4 @@
-//! Our own compaction, as an agent would use it.
+//! Our compaction, as an agent uses it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use throughline_model::Message;
 use crate::count::Counter;
 use crate::replay::{Strategy, View};
 
-/// How much an estimate may be raised to stay on the safe side of a budget, in thousandths.
+/// The safety margin of estimates under a budget, in thousandths.
 const CAUTION: u64 = 50;
 
-/// A history with a budget, calibrated by what was billed.
+/// A history with a budget, calibrated by bills.
 pub(crate) struct Ours {
     history: ToolHistory,
     calibration: Calibration,

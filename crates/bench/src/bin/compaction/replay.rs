@@ -1,4 +1,4 @@
-//! Replays a session through a strategy and measures what each model call was given.
+//! Replays a session with a strategy and measures the view of each model call.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -7,32 +7,33 @@ use std::sync::Arc;
 
 use throughline_model::Message;
 use throughline_testkit::trajectory::{
-    Fact, FactKind, Need, Origin, Session, facts, folded, is_refused, needs, said, stands_in,
+    Fact, FactKind, Need, Origin, Session, facts, folded, is_refused, message_texts, needs,
+    stands_in,
 };
 use throughline_wire::Wire;
 
 use crate::count::Counter;
 use crate::wire::{bytes, is_paired};
 
-/// What a model is given.
+/// What a model is sent.
 pub(crate) struct View {
     /// The messages.
     pub(crate) messages: Vec<Arc<Message>>,
-    /// Which epoch it belongs to: between epochs nothing that was sent may change.
+    /// Its epoch: between epochs, earlier parts of a view must not change.
     pub(crate) epoch: u64,
 }
 
-/// A way to prepare model calls.
+/// A strategy.
 pub(crate) trait Strategy {
     /// A message was added to the record.
     fn push(&mut self, place: usize, message: &Arc<Message>);
-    /// What the model is given now.
+    /// The view of the next model call.
     fn view(&mut self, counter: &mut Counter) -> View;
-    /// What the vendor counted for the view before.
+    /// The tokens that the vendor billed for the previous view.
     fn billed(&mut self, tokens: u64);
 }
 
-/// A session with what is wanted of its views.
+/// A session with its needs and facts.
 pub(crate) struct Case {
     pub(crate) session: Session,
     pub(crate) needs: Vec<Need>,
@@ -53,7 +54,7 @@ impl Case {
     }
 }
 
-/// How many of how many.
+/// A count and its total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) of: usize,
@@ -66,7 +67,7 @@ impl Share {
         self.kept += usize::from(kept);
     }
 
-    /// As a ratio; all of nothing is everything.
+    /// The ratio; 1 if the total is 0.
     pub(crate) fn ratio(self) -> f64 {
         match self.of {
             0 => 1.0,
@@ -75,7 +76,7 @@ impl Share {
     }
 }
 
-/// What was measured; sessions add up.
+/// The measurements of a session, which can be added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) calls: usize,
@@ -89,9 +90,9 @@ pub(crate) struct Measured {
     pub(crate) cost: f64,
     pub(crate) orphans: usize,
     pub(crate) epochs: u64,
-    /// Of all bytes that were sent.
+    /// A digest of all bytes of all views.
     pub(crate) digest: u64,
-    /// Views after one of the same epoch that begin with it, of all such views.
+    /// Views that begin with the previous view of the same epoch, of all such views.
     pub(crate) steady: Share,
     pub(crate) missed: Vec<(String, Need)>,
     pub(crate) forgotten: Vec<(String, Fact)>,
@@ -131,7 +132,7 @@ impl Measured {
         self.facts.get(&kind).copied().unwrap_or_default().ratio()
     }
 
-    /// How many views have more tokens than they may.
+    /// How many views exceed a budget.
     pub(crate) fn over(&self, budget: u64) -> usize {
         self.sizes.iter().filter(|size| **size > budget).count()
     }
@@ -141,7 +142,7 @@ impl Measured {
     }
 }
 
-/// Replay a session; `wires` are asked whether they would take each view.
+/// Replays a session; the rules of `wires` are checked for each view.
 pub(crate) fn replay(
     case: &Case,
     strategy: &mut dyn Strategy,
@@ -218,15 +219,18 @@ pub(crate) fn replay(
 }
 
 fn shown(view: &[Arc<Message>]) -> String {
-    let texts: Vec<String> = view.iter().flat_map(|message| said(message)).collect();
+    let texts: Vec<String> = view
+        .iter()
+        .flat_map(|message| message_texts(message))
+        .collect();
     texts.join("\n")
 }
 
-/// How many bytes two texts have in common from the start.
+/// The length of the common prefix of two texts.
 fn common(one: &str, two: &str) -> usize {
     let (one, two) = (one.as_bytes(), two.as_bytes());
     let most = one.len().min(two.len());
-    // Whole blocks first: most views have most of the one before.
+    // Whole blocks first: most views share most of the previous one.
     let mut at = 0;
     while at + 4096 <= most && one[at..at + 4096] == two[at..at + 4096] {
         at += 4096;

@@ -1,4 +1,4 @@
-//! What compaction costs: against one reading of the same history, and by how much a turn grows.
+//! The cost of compaction: relative to reading the same history once, and its growth per turn.
 
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use throughline_wire::Wire;
 use crate::say;
 use crate::wire::bytes;
 
-/// Bytes of the messages that are read and digested, each rendered by itself.
+/// Bytes of the messages that are read and digested, each rendered separately.
 const SIZE: usize = 1_100_000;
 
-/// Digest and plan against one reading by another library.
+/// Digesting and planning, relative to parsing by another library.
 pub(crate) fn full() -> bool {
     let mut history: Vec<Arc<Message>> = Vec::new();
     let mut text = 0;
-    // Whole sessions one after the other, until there is enough.
+    // Whole sessions in sequence, until there is enough.
     'enough: loop {
         for message in synthetic().into_iter().flat_map(|session| session.messages) {
             text += bytes(std::slice::from_ref(&message), &Wire::OpenAiChat).len();
@@ -62,12 +62,12 @@ pub(crate) fn full() -> bool {
     report.holds()
 }
 
-/// How the history stands when one more turn is added.
+/// The state of the history when one more turn is added.
 #[derive(Clone, Copy)]
 enum State {
-    /// Nothing was ever compacted.
+    /// Never compacted.
     Whole,
-    /// Epochs were made on the way, as an agent would.
+    /// With epochs, as an agent makes them.
     Compacted,
 }
 
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Add a turn to a history of so many messages, where callgrind can see it.
+/// Adds a turn to a history where callgrind counts it.
 pub(crate) fn turn(state: &str, count: usize) -> ExitCode {
     let Some(state) = State::ALL.into_iter().find(|found| found.word() == state) else {
         return ExitCode::FAILURE;
@@ -101,7 +101,7 @@ pub(crate) fn turn(state: &str, count: usize) -> ExitCode {
             step(&mut history);
         }
     }
-    // The turn is to be one between epochs, whatever came before.
+    // The turn must lie between epochs.
     if let (State::Compacted, Ok(Planned::Epoch(epoch, _))) =
         (state, history.plan_now(&Call::default()))
     {
@@ -154,8 +154,8 @@ pub(crate) fn turns() -> bool {
     report.holds()
 }
 
-/// The instructions of a function of this program, started with these arguments, as callgrind counts
-/// them; none if callgrind is not there.
+/// The instructions of a function of this program with these arguments, as callgrind counts them;
+/// `None` without callgrind.
 pub(crate) fn instructions(function: &str, arguments: &[&str]) -> Option<u64> {
     let program = std::env::current_exe().ok()?;
     let out = Command::new("valgrind")

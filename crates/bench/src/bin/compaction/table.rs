@@ -1,4 +1,4 @@
-//! The table: every strategy at every budget, and what ours is held to.
+//! The table: every strategy at every budget, and our limits.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -14,10 +14,10 @@ use crate::replay::{Case, Measured, replay};
 
 const BUDGETS: [u64; 4] = [8_000, 16_000, 32_000, 64_000];
 
-/// The budget at which baselines do what they do; at the others they are cut to it.
+/// The budget at which baselines are not cut; at others they are.
 const PLAIN: u64 = 32_000;
 
-/// What besides the table is wanted.
+/// Optional output.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Detail {
     /// A line for each session.
@@ -30,21 +30,21 @@ pub(crate) struct Detail {
 pub(crate) struct Set {
     pub(crate) name: &'static str,
     pub(crate) cases: Vec<Case>,
-    /// Whether the figures of the prototype are about these sessions.
+    /// Whether the prototype was measured with these sessions.
     pub(crate) recorded: bool,
 }
 
-/// One line of the table.
+/// A line of the table.
 struct Line {
     name: &'static str,
     sum: Measured,
     each: Vec<(String, Measured)>,
 }
 
-/// Replay a set at every budget; whether all bars hold.
+/// Replays a set at every budget; returns whether all limits hold.
 pub(crate) fn compare(set: &Set, detail: Detail, counter: &mut Counter) -> bool {
     let mut holds = true;
-    // What is sent of a whole history does not depend on a budget.
+    // The whole history does not depend on a budget.
     let raw: Vec<(String, Measured)> = set
         .cases
         .iter()
@@ -114,7 +114,7 @@ fn ours(case: &Case, budget: u64, counter: &mut Counter) -> Measured {
     replay(case, &mut Ours::new(budget), &Wire::KNOWN, counter)
 }
 
-/// What the prototype did on these sessions, and what was asked for.
+/// The values of the prototype for these sessions, and the aims.
 fn prototype(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line) {
     let (raw, own) = (&raw.sum, &own.sum);
     for mask in baselines
@@ -144,7 +144,7 @@ fn prototype(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line) {
     ));
 }
 
-/// What holds for any sessions.
+/// Limits for all sessions.
 fn bars(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line, budget: u64) {
     let kept = own.sum.need(Origin::Result);
     for line in baselines {
@@ -185,12 +185,12 @@ fn bars(report: &mut Report, raw: &Line, baselines: &[Line], own: &Line, budget:
     ));
 }
 
-/// The needs of two halves of the sessions, told apart by their names: what was made to fit some
-/// sessions would be far lower on the others.
+/// The needs of two halves of the sessions, split by their names: rules that were fitted to some
+/// sessions would do worse on the others.
 fn halves(report: &mut Report, own: &Line) {
     let mut halves = [(0, Measured::default()), (0, Measured::default())];
     for (name, measured) in &own.each {
-        // FNV-1a, of which the upper bits are the better ones.
+        // FNV-1a, whose upper bits are better distributed.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -208,7 +208,7 @@ fn halves(report: &mut Report, own: &Line) {
     }
 }
 
-/// How many different bytes the same sessions give: once more, and twice at the same time.
+/// How many different outputs the same sessions give: repeated once, and twice concurrently.
 fn distinct(cases: &[&Case], first: &Measured) -> usize {
     let again = || {
         let mut counter = Counter::default();
@@ -222,7 +222,7 @@ fn distinct(cases: &[&Case], first: &Measured) -> usize {
     thread::scope(|scope| {
         let threads = [scope.spawn(again), scope.spawn(again)];
         for found in threads {
-            // A thread that fell over gave no output; that is one more.
+            // A thread that panicked has no output, which counts as one more.
             seen.insert(found.join().unwrap_or_default());
         }
     });
@@ -309,7 +309,7 @@ fn at_most(name: &str, ratio: f64, limit: f64) -> Row {
 }
 
 fn at_least(name: &str, ratio: f64, limit: f64) -> Row {
-    // What is shown with two digits is compared with four.
+    // Figures with two digits are compared with four.
     let limit = (limit * 10_000.0).round() / 10_000.0;
     limited(name, ratio, Some(Limit::AtLeast(limit)))
 }

@@ -1,4 +1,4 @@
-//! Views as a vendor would be sent them, and whether they hold together.
+//! Views in a vendor's format, and whether their calls and results match.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use throughline_model::{Body, Message, Pairing};
 use throughline_wire::Wire;
 use throughline_wire::render::{Options, Target, render, renderer};
 
-/// The bytes of a view: the messages of a request, without what frames the list.
+/// The bytes of a view: the messages of a request, without the list around them.
 pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
     let target = Target::newest(wire.clone());
     let options = Options::default();
@@ -25,7 +25,7 @@ pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
         Some(out)
     };
     straight().unwrap_or_else(|| {
-        // Something stands in an order that one pass cannot render.
+        // The messages are in an order that one pass cannot render.
         let whole: Vec<Message> = view.iter().map(|message| (**message).clone()).collect();
         let rendered = render(&whole, &target, &options);
         let mut out = rendered.system.clone().unwrap_or_default();
@@ -37,8 +37,8 @@ pub(crate) fn bytes(view: &[Arc<Message>], wire: &Wire) -> String {
     })
 }
 
-/// Whether calls and results of a view fit: each result after its call, and no call without one
-/// that has its result in the record. Rendering would mend both, so the messages are asked.
+/// Whether calls and results of a view match: each result after its call, and each call with its
+/// result if the record has that. Rendering would repair both, so the messages are checked.
 pub(crate) fn is_paired(view: &[Arc<Message>], record: &[Arc<Message>]) -> bool {
     let Some(open) = open_calls(view) else {
         return false;

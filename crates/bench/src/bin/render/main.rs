@@ -1,8 +1,8 @@
-//! What rendering a history costs, as ratios in one run.
+//! The cost of rendering a history, as ratios within one run.
 //!
 //! Started by `cargo xtask bench render`. One more turn onto a cached prefix is counted in
-//! instructions by callgrind, which is repeatable whatever else the machine does; the program
-//! starts itself under it. Full rendering is timed.
+//! instructions by callgrind, which is repeatable on a busy machine; the program starts itself
+//! under it. Full rendering is timed.
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -56,14 +56,14 @@ fn prose(rng: &mut Rng, words: usize) -> String {
     chosen.join(" ")
 }
 
-/// Who said a history.
+/// The origin of a history.
 #[derive(Clone, Copy)]
 enum Whose {
-    /// The target itself: its own items go back.
+    /// The target itself: its own items are sent back.
     Own,
-    /// Another vendor: everything is said anew.
+    /// Another vendor: everything is converted.
     Others,
-    /// No vendor: the messages have no vendor's form.
+    /// No vendor: neutral messages.
     Neutral,
 }
 
@@ -87,7 +87,7 @@ impl Whose {
         }
     }
 
-    /// The format in which the history was said, for a target.
+    /// The format of the history, for a target.
     fn wire(self, target: &Wire) -> Option<Wire> {
         match (self, target) {
             (Self::Own, target) => Some(target.clone()),
@@ -98,7 +98,7 @@ impl Whose {
     }
 }
 
-/// A history of turns with one round of two tools each, as its vendor would have said it.
+/// A history of turns with one round of two tools each, in its vendor's form.
 fn history(whose: Whose, target: &Wire, messages: usize) -> Vec<Message> {
     let mut rng = Rng::new(11);
     let mut said = Vec::new();
@@ -141,14 +141,13 @@ fn full(wire: &Wire, whose: Whose) -> bool {
     let Ok(value) = serde_json::from_str::<serde_json::Value>(&rendered) else {
         return false;
     };
-    // The tree keeps the order of keys, so that both sides write the very same bytes.
+    // The tree keeps the order of keys, so that both sides write the same bytes.
     if serde_json::to_string(&value).ok() != Some(rendered.clone()) {
         return differs(wire);
     }
     let size = rendered.len() / 1_000;
     let name = format!("{wire}, {}: {size} KB", whose.as_str());
-    // Many short samples: where the machine has other work, few of them are interrupted, and the
-    // median does not see those.
+    // Many short samples: other work interrupts few of them, which does not affect the median.
     let mut bench = Bench::new(name)
         .with_rounds(151)
         .with_sample(Duration::from_millis(1));
@@ -169,7 +168,7 @@ fn full(wire: &Wire, whose: Whose) -> bool {
     report.holds()
 }
 
-/// Render a history several times, for a profiler.
+/// Renders a history several times, for a profiler.
 fn several(wire: &Wire, whose: Whose, times: usize) -> ExitCode {
     let history = history(whose, wire, 200);
     let target = Target::newest(wire.clone());
@@ -179,7 +178,7 @@ fn several(wire: &Wire, whose: Whose, times: usize) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Render a prefix, then one more turn where callgrind can see it.
+/// Renders a prefix, then one more turn where callgrind counts it.
 fn turn(wire: &Wire, count: usize) -> ExitCode {
     let history = history(Whose::Own, wire, count + 4);
     let (old, new) = history.split_at(count.min(history.len()));

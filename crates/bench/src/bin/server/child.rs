@@ -1,4 +1,4 @@
-//! The processes that are measured, and what the system says of them.
+//! The measured processes, and their resource usage.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 /// A process of this program.
 pub(crate) struct Child {
     process: Process,
-    /// Where it listens.
+    /// Its address.
     pub(crate) at: String,
 }
 
@@ -21,7 +21,7 @@ impl Child {
         let program = std::env::current_exe().expect("a program knows where it is");
         let mut process = Command::new(program)
             .args(words)
-            // As `throughline serve` has it.
+            // As in `throughline serve`.
             .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -50,20 +50,20 @@ impl Child {
         Self::server_with(mock, scratch, &[])
     }
 
-    /// A server with settings, as `VARIABLE=VALUE`.
+    /// A server with settings as `VARIABLE=VALUE`.
     pub(crate) fn server_with(mock: &Self, scratch: &Scratch, settings: &[&str]) -> Self {
         let store = scratch.sqlite("store.db");
         Self::start(&[&["serve", mock.at.as_str(), &store], settings].concat())
     }
 
-    /// Tell it to stop, and wait until it has.
+    /// Stops it, and waits for its end.
     pub(crate) fn stop(mut self) {
         drop(self.process.stdin.take());
         let ended = self.process.wait();
         assert!(ended.is_ok_and(|ended| ended.success()), "it ends well");
     }
 
-    /// How long its threads have worked so far, in nanoseconds.
+    /// The CPU time of its threads so far, in nanoseconds.
     pub(crate) fn processor(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id()));
         let tasks = tasks.expect("the system says what threads did");
@@ -74,12 +74,12 @@ impl Child {
         spent.sum()
     }
 
-    /// The memory that it has resident, in bytes.
+    /// Its resident memory, in bytes.
     pub(crate) fn memory(&self) -> f64 {
         self.resident("VmRSS:")
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// Its peak resident memory, in bytes.
     pub(crate) fn peak_memory(&self) -> f64 {
         self.resident("VmHWM:")
     }
@@ -97,13 +97,13 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It is the one that was started here.
+        // This is the process that was started here.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// How many bytes the files of a store take.
+/// The size of a store's files, in bytes.
 pub(crate) fn stored(scratch: &Scratch) -> f64 {
     let size = |name: &str| {
         let path: &Path = scratch.path();
@@ -112,9 +112,9 @@ pub(crate) fn stored(scratch: &Scratch) -> f64 {
     (size("store.db") + size("store.db-wal")) as f64
 }
 
-/// Something that was started, until its input ends.
+/// A program that runs until its input ends.
 pub(crate) trait Running {
-    /// End it.
+    /// Stops it.
     fn end(self) -> impl Future<Output = ()>;
 }
 
@@ -129,7 +129,7 @@ impl Running for () {
     async fn end(self) {}
 }
 
-/// Run one of the processes: say where it listens, and end with the input.
+/// Runs one of the programs: prints its address, and ends with its input.
 pub(crate) fn run<R: Running>(
     started: impl Future<Output = Result<(String, R), Box<dyn std::error::Error>>>,
 ) -> ExitCode {
@@ -141,13 +141,13 @@ pub(crate) fn run<R: Running>(
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{at}").and_then(|()| out.flush());
     drop(out);
-    // The measuring process writes nothing; the end of the input is the end.
+    // The bench writes nothing; the end of the input is the signal to stop.
     let _ = std::io::stdin().lock().lines().count();
     runtime.block_on(running.end());
     ExitCode::from(u8::from(said.is_err()))
 }
 
-/// The server itself, as `throughline serve` has it.
+/// The server, as in `throughline serve`.
 pub(crate) async fn server(
     url: &str,
     store: &str,

@@ -1,8 +1,8 @@
-//! Memory with many clients whose histories together are larger than what may be kept of them.
+//! Memory with many clients whose histories together exceed the cache limit.
 //!
-//! Each of 256 connections goes on with a chain of its own, turn by turn. What the server keeps of them is
-//! bounded by `limits.history_bytes`; its resident memory may be that and [`BESIDE`] more. The server's own
-//! figure is read from `/metrics`.
+//! Each of 256 connections continues its own chain, turn by turn. The server's history cache is
+//! bounded by `limits.history_bytes`; its resident memory may be that and [`BESIDE`] more. The
+//! server's own figure is read from `/metrics`.
 
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
@@ -15,17 +15,17 @@ use super::{kilobyte, runtime};
 
 const MEGABYTE: f64 = 1_000_000.0;
 
-/// The key that is set, and its default.
+/// The configuration key, and its default.
 const KEY: &str = "THROUGHLINE_LIMITS_HISTORY_BYTES";
 const HISTORY_BYTES: usize = 64 << 20;
 
-/// What the process may have resident beside histories: code, caches of SQLite, buffers of connections and
-/// what the allocator has not given back.
+/// Resident memory besides histories: code, SQLite's caches, buffers of connections, and memory
+/// that the allocator has not returned.
 const BESIDE: f64 = 128.0 * MEGABYTE;
 
 const CONNECTIONS: usize = 256;
 
-/// Turns of each chain, and what each says: 1 MB for each connection, four times what may be kept in all.
+/// Turns of each chain, and the size of each: 1 MB per connection, four times the limit in all.
 const TURNS: usize = 16;
 const KILOBYTES: usize = 64;
 
@@ -75,7 +75,7 @@ pub(super) fn reports() -> Vec<Report> {
             || "not shown by /metrics".to_owned(),
             |kept| format!("{:.0} MB", kept / MEGABYTE),
         ),
-        // A gauge that is missing is over every limit.
+        // A missing gauge is over every limit.
         ratio: Some(kept.map_or(f64::INFINITY, |kept| kept / HISTORY_BYTES as f64)),
         limit: Some(Limit::AtMost(1.0)),
     });
@@ -94,7 +94,7 @@ async fn chain(address: String, number: usize) -> Connection {
     connection
 }
 
-/// The bytes of histories that the server says it keeps.
+/// The bytes of cached histories that the server reports.
 fn kept(metrics: &str) -> Option<f64> {
     let lines = metrics.lines().filter(|line| !line.starts_with('#'));
     let gauge = lines

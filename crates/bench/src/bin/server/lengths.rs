@@ -1,9 +1,9 @@
-//! What a long chain costs: the bytes that are sent on, and nothing else.
+//! The cost of a long chain must be the cost of its bytes.
 //!
-//! Turn 100 and turn 1,000 are held against a turn 10 that sends on as many bytes, in few long
-//! messages: moving two megabytes empties the caches of a processor, so that everything after them
-//! takes longer in any program. What the bytes themselves take is said beside it, and what they
-//! take a proxy.
+//! Turn 100 and turn 1,000 are compared with a turn 10 that sends as many bytes in few long
+//! messages: moving two megabytes evicts a processor's caches, which slows down everything after it
+//! in any program. The cost of the bytes alone, for the server and for the proxy, is shown beside
+//! it.
 
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
@@ -14,29 +14,29 @@ use super::turns::create;
 use super::{kilobyte, median, runtime};
 
 const LENGTHS: [usize; 4] = [1, 10, 100, 1_000];
-/// The length that the others are held against.
+/// The length of the baseline.
 const SHORT: usize = 10;
-/// Rounds of which the median is taken, branches of one round, and turns on each: so few that a
-/// chain stays as long as it was.
+/// Rounds for the median, branches of one round, and turns on each: few enough that a chain hardly
+/// grows.
 const ROUNDS: usize = 9;
 const BRANCHES: usize = 4;
 const TURNS: usize = 8;
 
-/// What turns of a length took in one round, in nanoseconds for each.
+/// The time of turns of a length in one round, in nanoseconds per turn.
 #[derive(Clone, Copy, Default)]
 struct Spent {
-    /// The turn with which a branch begins: its history is read and rendered.
+    /// The turn that begins a branch: its history is read and rendered.
     branched: f64,
-    /// A turn that goes on from the one before.
+    /// A turn that continues the previous one.
     went_on: f64,
     /// The same at turn 10, with as many bytes.
     short: f64,
-    /// What it takes the proxy, with one read and two commits, to send as many bytes.
+    /// The proxy with one read and two commits, sending as many bytes.
     sent: f64,
 }
 
 pub(super) fn reports() -> Vec<Report> {
-    // What the disk takes is no processor time.
+    // Waiting for the disk is not CPU time.
     let scratch = Scratch::in_memory("bench-server");
     let mock = Child::mock();
     let proxy = Child::proxy(&mock, &scratch);
@@ -53,7 +53,7 @@ pub(super) fn reports() -> Vec<Report> {
                 let short = turns(&server, &mut own, &text, chain.short.as_deref()).await;
                 taken.short = short.went_on;
                 taken.sent = sent(&proxy, &mut base, bytes(*length, &text)).await;
-                // The first round warms both up.
+                // The first round warms up.
                 if round > 0 {
                     spent[place].push(taken);
                 }
@@ -103,13 +103,12 @@ pub(super) fn reports() -> Vec<Report> {
     vec![report]
 }
 
-/// How many bytes a turn of a length sends on: two messages for each turn before, the newest, and
-/// what is around them.
+/// The size of a turn's request: two messages for each earlier turn, the newest one, and framing.
 fn bytes(length: usize, text: &str) -> usize {
     (2 * length - 1) * (text.len() + 34) + 40
 }
 
-/// Some turns of a length, on branches.
+/// Turns of a length, on branches.
 async fn turns(
     server: &Child,
     connection: &mut Connection,
@@ -130,7 +129,7 @@ async fn turns(
     spent
 }
 
-/// What a turn that sends so many bytes takes the proxy.
+/// The proxy's time for a turn of this size.
 async fn sent(proxy: &Child, connection: &mut Connection, bytes: usize) -> f64 {
     let request = post("/turn", &format!("x-bytes: {bytes}\r\n"), "{}");
     let times = BRANCHES * TURNS;
@@ -141,7 +140,7 @@ async fn sent(proxy: &Child, connection: &mut Connection, bytes: usize) -> f64 {
     (proxy.processor() - before) / times as f64
 }
 
-/// The response before a turn of a length, and the one before a turn 10 of as many bytes.
+/// The response before a turn of a length, and the one before a turn 10 of the same size.
 struct Chain {
     end: Option<String>,
     short: Option<String>,
@@ -159,7 +158,7 @@ async fn chains(server: &Child, text: &str) -> Vec<Chain> {
     }
     let mut chains = Vec::new();
     for (length, end) in LENGTHS.iter().zip(ends) {
-        // What is answered has its length, and so has the newest message.
+        // Answers and the newest message have a fixed length.
         let said = bytes(*length, text).saturating_sub(bytes(SHORT, text)) / (SHORT - 1);
         let long = text.repeat(1 + said / text.len());
         let mut short = None;

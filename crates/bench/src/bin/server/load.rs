@@ -1,4 +1,4 @@
-//! The load: requests on connections that are kept, as many at once as there are connections.
+//! The load: requests on keep-alive connections, one at a time on each.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(crate) struct Connection {
     left: usize,
 }
 
-/// A request as bytes.
+/// The bytes of a request.
 pub(crate) fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
@@ -36,13 +36,13 @@ impl Connection {
         }
     }
 
-    /// Send a request, and read the head of a good answer.
+    /// Sends a request, and reads the head of a successful response.
     pub(crate) async fn ask(&mut self, request: &[u8]) {
         let status = self.head(request).await;
         assert_eq!(status, 200);
     }
 
-    /// Send a request, read the whole answer, and give its status.
+    /// Sends a request, reads the whole response, and returns its status.
     pub(crate) async fn status(&mut self, request: &[u8]) -> u16 {
         let status = self.head(request).await;
         while self.piece().await.is_some() {}
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// The next piece of the body; none at its end.
+    /// The next piece of the body; `None` at its end.
     pub(crate) async fn piece(&mut self) -> Option<Vec<u8>> {
         let size = match self.chunked {
             true => {
@@ -85,7 +85,7 @@ impl Connection {
         (size > 0).then_some(piece)
     }
 
-    /// Send a request, and read the whole of a good answer.
+    /// Sends a request, and reads the whole of a successful response.
     pub(crate) async fn whole(&mut self, request: &[u8]) -> Vec<u8> {
         self.ask(request).await;
         let mut body = Vec::new();
@@ -95,7 +95,7 @@ impl Connection {
         body
     }
 
-    /// The id of the response that a request makes.
+    /// The id of the response that a request creates.
     pub(crate) async fn response(&mut self, request: &[u8]) -> String {
         let body = self.whole(request).await;
         let body: Value = serde_json::from_slice(&body).expect("a response");
@@ -112,11 +112,11 @@ impl Connection {
     }
 }
 
-/// What a load met.
+/// The timings of a load.
 pub(crate) struct Met {
-    /// How long each request took, in seconds.
+    /// The duration of each request, in seconds.
     pub(crate) times: Vec<f64>,
-    /// How long all of them took.
+    /// The duration of all requests.
     pub(crate) elapsed: Duration,
 }
 
@@ -126,7 +126,7 @@ impl Met {
     }
 }
 
-/// Send requests on so many connections at once, and read their answers.
+/// Sends requests on several connections concurrently, and reads the responses.
 pub(crate) async fn load(
     address: &str,
     connections: usize,

@@ -1,9 +1,10 @@
-//! What the server costs beside the model, as ratios in one run.
+//! The cost of the server besides the model, as ratios within one run.
 //!
-//! Started by `cargo xtask bench server`. The server, the proxy that it is held against and the mock
-//! upstream are processes of their own (this program, started with a word); the load comes from
-//! here. The proxy stands on the same HTTP stack, and does for each request what no stateful server
-//! can leave out: one read, two grouped commits of the same bytes, and the same bytes sent on.
+//! Started by `cargo xtask bench server`. The server, the proxy that is the baseline and the mock
+//! upstream are separate processes (this program, started with a word); the load comes from this
+//! process. The proxy uses the same HTTP stack, and does for each request what every stateful
+//! server has to: one read, two grouped commits of the same bytes, and the upstream request with
+//! the same bytes.
 
 mod child;
 mod histories;
@@ -25,7 +26,7 @@ use throughline_testkit::Rng;
 use throughline_testkit::bench::Report;
 use tokio::runtime::{Builder, Runtime};
 
-/// The one that `throughline` has, for all that is measured.
+/// The allocator of `throughline`, for all measured processes.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         ("--memory", memory::reports),
         ("--histories", histories::reports),
     ];
-    // One part alone, for work on it.
+    // One part only, for development.
     let known = |word: &&str| parts.iter().any(|(part, _)| part == word);
     let word = words.first().copied().filter(known);
     let mut holds = true;
@@ -64,13 +65,13 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!holds))
 }
 
-/// Where the load comes from: one thread, so that it takes no more than it needs.
+/// The runtime of the load: a single thread, so that it takes little CPU time.
 fn runtime() -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime starts")
 }
 
-/// A kilobyte that does not compress to nothing.
+/// A kilobyte that compresses badly.
 fn kilobyte() -> String {
     let mut rng = Rng::new(5);
     let letter = |_| char::from(b'a' + (rng.next_u64() % 26) as u8);

@@ -1,6 +1,6 @@
-//! Memory under peers that misbehave: readers that never read, upstreams that never stop, large
-//! bodies. The peak of the server's resident memory is held against `limits.memory`, and the time of
-//! normal requests meanwhile against their time when nothing else happens.
+//! Memory under misbehaving peers: readers that never read, upstreams that never stop, large
+//! bodies. The peak of the server's resident memory is compared with `limits.memory`, and the
+//! duration of normal requests meanwhile with their duration on an idle server.
 
 use std::time::{Duration, Instant};
 
@@ -18,20 +18,20 @@ use super::mock::{ENDLESS_ARGUMENTS, ENDLESS_JSON, ENDLESS_STREAM, LONG};
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// `limits.memory` when nothing is configured.
+/// The default of `limits.memory`.
 const LIMIT: f64 = 512.0 * MEBIBYTE;
 
-/// How many clients never read.
+/// The number of clients that never read.
 const READERS: usize = 500;
 
-/// How many answers never end, of each kind.
+/// The number of endless answers, of each kind.
 const RUNAWAYS: usize = 8;
 
-/// How many large bodies come at once, and how large they are.
+/// The number of concurrent large bodies, and their size.
 const BODIES: usize = 8;
 const BODY: usize = 48_000_000;
 
-/// How many normal requests are measured, how many at once, and how far apart.
+/// The number of normal requests, their concurrency, and the pause between them.
 const REQUESTS: usize = 1_000;
 const AT_ONCE: usize = 4;
 const APART: Duration = Duration::from_millis(20);
@@ -90,8 +90,8 @@ fn measure(
             ratio: Some(peak / LIMIT),
             limit: Some(Limit::AtMost(1.0)),
         });
-        // While answers are made for all of them the processors are busy with that, as they would be
-        // for peers that behave.
+        // While all of them are being answered the processors are busy, as they would be with
+        // well-behaved peers.
         for (when, measured, limit) in [
             (
                 format!("while they are at work ({:.0} s)", took.as_secs_f64()),
@@ -119,7 +119,7 @@ fn measure(
     });
 }
 
-/// Wait until the server has little to do; how long it had much.
+/// Waits until the server is idle; returns how long it was busy.
 async fn quiet(server: &Child) -> Duration {
     let began = Instant::now();
     loop {
@@ -132,7 +132,7 @@ async fn quiet(server: &Child) -> Duration {
     }
 }
 
-/// How long the server is watched before it counts as quiet.
+/// How long the server must be idle.
 const PAUSE: Duration = Duration::from_millis(500);
 
 struct Normal {
@@ -140,7 +140,7 @@ struct Normal {
     refused: usize,
 }
 
-/// Small requests from a few clients that read their answers.
+/// Small requests of a few clients that read their answers.
 async fn normal(address: &str) -> Normal {
     let body = json!({"model": "up/m", "input": "Hello"}).to_string();
     let mut clients = Vec::new();
@@ -170,7 +170,7 @@ async fn normal(address: &str) -> Normal {
     Normal { p99, refused }
 }
 
-/// Clients that ask for a long answer and never read it.
+/// Clients that request a long answer and never read it.
 fn readers(address: &str, stream: bool) -> Vec<JoinHandle<()>> {
     let body = json!({"model": format!("up/{LONG}"), "stream": stream, "input": "Hello"});
     let request = post("/v1/responses", "", &body.to_string());
@@ -186,7 +186,7 @@ fn readers(address: &str, stream: bool) -> Vec<JoinHandle<()>> {
     (0..READERS).map(reader).collect()
 }
 
-/// Clients that ask for answers that never end, and read what they get.
+/// Clients that request endless answers, and read them.
 fn runaways(address: &str, model: &str, stream: bool) -> Vec<JoinHandle<()>> {
     let body = json!({"model": format!("up/{model}"), "stream": stream, "input": "Hello"});
     let request = post("/v1/responses", "", &body.to_string());
@@ -203,12 +203,12 @@ fn runaways(address: &str, model: &str, stream: bool) -> Vec<JoinHandle<()>> {
     (0..RUNAWAYS).map(runaway).collect()
 }
 
-/// Clients that send large bodies without saying how large they are.
+/// Clients that send large bodies without announcing their length.
 fn bodies(address: &str) -> Vec<JoinHandle<()>> {
     let body = |_| {
         let address = address.to_owned();
         tokio::spawn(async move {
-            // A server that refuses it may close the connection.
+            // A server that refuses the body may close the connection.
             let _ = send_large(&address).await;
         })
     };

@@ -1,4 +1,4 @@
-//! The mock upstream: it reads what it is sent, and answers a kilobyte.
+//! The mock upstream: it reads the request, and answers with a kilobyte.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use tokio::net::TcpListener;
 
 use super::kilobyte;
 
-/// How many events a paced answer has, and how far they are apart.
+/// The number of events of a paced answer, and the pause between them.
 pub(crate) const EVENTS: usize = 100;
 const APART: Duration = Duration::from_millis(50);
 
-/// The model whose answers come with pauses.
+/// The model with paced answers.
 pub(crate) const PACED: &str = "paced";
 
-/// The model that answers 2 MB.
+/// The model with answers of 2 MB.
 pub(crate) const LONG: &str = "long";
 const KILOBYTES: usize = 2_000;
 
-/// Models whose answers never end.
+/// Models with endless answers.
 pub(crate) const ENDLESS_JSON: &str = "endless-json";
 pub(crate) const ENDLESS_STREAM: &str = "endless-stream";
 pub(crate) const ENDLESS_ARGUMENTS: &str = "endless-arguments";
@@ -36,12 +36,12 @@ pub(crate) async fn serve() -> Result<(String, ()), Box<dyn std::error::Error>> 
     let router = Router::new()
         .route("/v1/chat/completions", post(answer))
         .layer(DefaultBodyLimit::disable());
-    // It lasts as long as the process.
+    // The task lasts as long as the process.
     tokio::spawn(async move { axum::serve(NoDelay(listener), router).await });
     Ok((address, ()))
 }
 
-/// A listener whose connections send at once.
+/// A listener whose connections have `TCP_NODELAY`.
 pub(crate) struct NoDelay(pub(crate) TcpListener);
 
 impl axum::serve::Listener for NoDelay {
@@ -106,7 +106,7 @@ pub(crate) fn sent(kind: &'static str, body: Body) -> Response<Body> {
     response
 }
 
-/// Whether some of the first or last bytes hold a text: what is looked for stands there.
+/// Whether the first or last bytes contain a text.
 fn memchr(body: &[u8], text: &[u8]) -> bool {
     let near = 512.min(body.len());
     let holds = |part: &[u8]| part.windows(text.len()).any(|window| window == text);
@@ -121,8 +121,7 @@ fn chunk(text: &str, finish: Option<&str>) -> Bytes {
     Bytes::from(format!("data: {data}\n\n"))
 }
 
-/// Answers that never end: the model, the kind of answer, how it begins and what comes again and
-/// again.
+/// Endless answers: the model, the content type, the beginning, and the part that is repeated.
 fn endless() -> [(&'static str, &'static str, Bytes, Bytes); 3] {
     let kilobyte = kilobyte();
     let call = |name: Option<&str>, arguments: &str| {
@@ -158,7 +157,7 @@ fn endless() -> [(&'static str, &'static str, Bytes, Bytes); 3] {
     ]
 }
 
-/// An answer of so many kilobytes, whole.
+/// A whole answer of a number of kilobytes.
 fn whole_of(kilobytes: usize) -> String {
     json!({
         "id": "c-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",

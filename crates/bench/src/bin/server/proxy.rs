@@ -1,9 +1,9 @@
-//! A bare proxy, and what no stateful server can leave out.
+//! A bare proxy, and the work that every stateful server has to do.
 //!
-//! `/bare` sends on; `/turn` does one read and two grouped commits besides. Both send as many bytes
-//! as the header `x-bytes` says, and answer with what came back. `/stream` passes on what comes as it
-//! comes, with a commit at either end: the first one while the other side is asked, but the client
-//! receives nothing before it.
+//! `/bare` forwards the request; `/turn` does one read and two grouped commits in addition. Both
+//! send as many bytes as the header `x-bytes` says, and return the upstream's answer. `/stream`
+//! forwards events as they arrive, with a commit at either end: the first one is concurrent with
+//! the upstream request, but the client receives nothing before it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ struct Proxy {
     path: String,
     runs: AtomicI64,
     free: Mutex<VecDeque<i64>>,
-    /// A kilobyte as the store has it.
+    /// A kilobyte, in the store's form.
     item: Vec<u8>,
     filler: Bytes,
 }
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
         .route("/stream", post(streamed))
         .layer(DefaultBodyLimit::disable())
         .with_state(proxy);
-    // It lasts as long as the process.
+    // The task lasts as long as the process.
     tokio::spawn(async move { axum::serve(NoDelay(listener), router).await });
     Ok((address, ()))
 }
@@ -112,7 +112,7 @@ async fn streamed(
 }
 
 impl Proxy {
-    /// Send on, and read the whole answer.
+    /// Forwards the request, and reads the whole answer.
     async fn sent(&self, headers: &HeaderMap, body: &Bytes) -> Answered {
         let bytes = headers.get("x-bytes").and_then(|value| value.to_str().ok());
         let bytes = bytes.and_then(|value| value.parse().ok());
@@ -132,14 +132,14 @@ impl Proxy {
         sent.send().await.map_err(|_| StatusCode::BAD_GATEWAY)
     }
 
-    /// A new run, and a thread that has none at work.
+    /// A new run, and a thread without a running run.
     fn next(&self) -> Result<(i64, i64), StatusCode> {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         let thread = self.free().pop_front();
         Ok((run, thread.ok_or(StatusCode::SERVICE_UNAVAILABLE)?))
     }
 
-    /// The threads that have no run at work, the one that has rested longest first.
+    /// The threads without a running run, the least recently used first.
     fn free(&self) -> MutexGuard<'_, VecDeque<i64>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What a turn takes in the store, at the beginning of a chain and far along it.
+//! The size of a turn in the store, at the beginning of a chain and far along it.
 
 use throughline_testkit::Scratch;
 use throughline_testkit::bench::{Limit, Report, Row};
@@ -8,7 +8,7 @@ use super::load::Connection;
 use super::turns::create;
 use super::{kilobyte, runtime};
 
-/// Where it is looked at, and over how many turns: whole pages are counted, so there are many.
+/// Where the size is measured, and over how many turns: whole pages are counted, so there are many.
 const PLACES: [usize; 2] = [10, 1_000];
 const TURNS: usize = 500;
 
@@ -27,7 +27,7 @@ pub(super) fn reports() -> Vec<Report> {
                 length += 1;
             }
         });
-        // What is in the log is in the file when it has stopped.
+        // Stopping the server copies the WAL to the database file.
         server.stop();
         stored(&scratch)
     };

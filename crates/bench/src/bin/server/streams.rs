@@ -1,4 +1,4 @@
-//! Many streams at once: the memory that they take, and how much later the first words come.
+//! Many concurrent streams: their memory, and the delay of the first words.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ use super::{median, runtime};
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// How many streams there are at once.
+/// The numbers of concurrent streams.
 const FEW: usize = 100;
 const MANY: usize = 500;
 
-/// How often few of them are opened.
+/// How often the smaller number is measured.
 const ROUNDS: usize = 4;
 
-/// What the first words of the mock look like.
+/// The first words of the mock.
 const DIRECT: &str = "\"content\":\"Barges";
 
 pub(super) fn reports() -> Vec<Report> {
@@ -50,7 +50,7 @@ pub(super) fn reports() -> Vec<Report> {
     for round in 0..ROUNDS {
         let theirs = theirs();
         let ours = first(&server.at, &own, "output_text.delta", FEW);
-        // The first round warms both up.
+        // The first round warms up.
         if round > 0 {
             added.push(median(ours.first) - theirs);
             few = ours.memory / MEBIBYTE;
@@ -73,7 +73,7 @@ pub(super) fn reports() -> Vec<Report> {
         name: "processor time of an event at 500 streams, against 100".to_owned(),
         figure: format!("{:.0} µs {:.0} µs", all.spent / 1e3, event / 1e3),
         ratio: Some(all.spent / event),
-        // What a stream costs must not follow how many others there are.
+        // The cost of a stream must not depend on the number of others.
         limit: Some(Limit::AtMost(1.3)),
     });
     push(
@@ -93,7 +93,7 @@ pub(super) fn reports() -> Vec<Report> {
     vec![report]
 }
 
-/// A row with a limit that its name says: `ratio` is the part of it that is used.
+/// A row with a limit that its name says: `ratio` is the used part of it.
 fn push(report: &mut Report, name: &str, figure: String, ratio: Option<f64>) {
     report.push(Row {
         name: name.to_owned(),
@@ -103,7 +103,7 @@ fn push(report: &mut Report, name: &str, figure: String, ratio: Option<f64>) {
     });
 }
 
-/// How soon words come when there are many streams.
+/// The delay of words with many streams.
 fn times(report: &mut Report, all: &Streamed) {
     let mut times = all.first.clone();
     times.sort_by(f64::total_cmp);
@@ -123,7 +123,7 @@ fn times(report: &mut Report, all: &Streamed) {
     );
 }
 
-/// Memory of the server in MiB: when idle, with few streams and with many.
+/// Memory of the server in MiB: idle, with few streams and with many.
 fn memory(report: &mut Report, idle: f64, few: f64, many: f64) {
     push(
         report,
@@ -137,7 +137,7 @@ fn memory(report: &mut Report, idle: f64, few: f64, many: f64) {
         format!("{many:.1} MiB"),
         Some(many / 400.0),
     );
-    // What the first streams bring along, such as the caches of the store, is there once for all.
+    // One-time allocations, such as the caches of the store, happen with the first streams.
     let each = (many - few) * 1024.0 / (MANY - FEW) as f64;
     push(
         report,
@@ -150,15 +150,15 @@ fn memory(report: &mut Report, idle: f64, few: f64, many: f64) {
 struct Streamed {
     /// Seconds until the first words.
     first: Vec<f64>,
-    /// The most memory that the server had.
+    /// The peak memory of the server.
     memory: f64,
-    /// Processor time of the server for each event, in nanoseconds.
+    /// CPU time of the server per event, in nanoseconds.
     spent: f64,
-    /// How much longer than planned a stream took for each event, in seconds.
+    /// The delay of a stream per event relative to the plan, in seconds.
     late: f64,
 }
 
-/// Open streams one after the other, and read all of them to the end.
+/// Opens streams one after the other, and reads all of them to the end.
 async fn streamed(
     server: &Child,
     address: String,
@@ -196,7 +196,7 @@ async fn streamed(
                     let began = began.expect("a stream has words");
                     lasted.borrow_mut().push(began.elapsed().as_secs_f64());
                 }));
-                // One stream begins while others are at work, not all in one moment.
+                // Streams begin while others are in progress, not all at the same moment.
                 tokio::time::sleep(Duration::from_millis(4)).await;
             }
             for stream in open {

@@ -1,4 +1,4 @@
-//! A stateful turn against the proxy with one read and two grouped commits.
+//! A stateful turn, compared with the proxy with one read and two grouped commits.
 
 use serde_json::json;
 use throughline_testkit::Scratch;
@@ -8,11 +8,11 @@ use super::child::Child;
 use super::load::{Connection, Met, load, post};
 use super::{kilobyte, median, runtime};
 
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 15;
 /// Requests of one round.
 const REQUESTS: usize = 1_000;
-/// Responses that branches go on from.
+/// Responses that branches continue.
 const FIRST: usize = 64;
 
 pub(super) fn reports() -> Vec<Report> {
@@ -49,7 +49,7 @@ fn report(connections: usize) -> Report {
             runtime.block_on(load(&proxy.at, connections, requests, bare.clone())),
             runtime.block_on(load(&server.at, connections, requests, branch.clone())),
         ];
-        // The first round warms all of them up.
+        // The first round warms up.
         if round > 0 {
             rounds.push(met);
         }
@@ -90,10 +90,10 @@ fn report(connections: usize) -> Report {
     report
 }
 
-/// How many at once make threads: enough that they share commits.
+/// How many connections make threads: enough to share commits.
 const MAKERS: usize = 16;
 
-/// New threads of one turn; their responses.
+/// Makes threads of one turn; returns their responses.
 async fn threads(address: &str, text: &str, count: usize) -> Vec<String> {
     let mut makers = Vec::new();
     for maker in 0..MAKERS {
@@ -120,8 +120,7 @@ pub(crate) fn create(text: &str, previous: Option<&str>) -> Vec<u8> {
     post("/v1/responses", "", &body.to_string())
 }
 
-/// The body that the server sends on, in a thread of one turn: what is asked for is the same, so the
-/// mock has the same to do.
+/// The body that the server sends for a thread of one turn, so that the mock has the same work.
 fn sent_on() -> String {
     let text = kilobyte();
     let said = |role: &str| json!({"role": role, "content": text});

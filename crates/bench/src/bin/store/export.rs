@@ -1,4 +1,4 @@
-//! How fast threads are exported, against reading the same rows and writing the same bytes.
+//! The speed of exports, compared with reading the same rows and writing the same bytes.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,12 +15,12 @@ use throughline_testkit::{Rng, Scratch};
 
 use super::{append, kilobyte, median, open, threads};
 
-/// Messages of a kilobyte: some 30 MB.
+/// Messages of a kilobyte: about 30 MB.
 const MESSAGES: usize = 30_000;
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 5;
 
-/// Write the file that `throughline threads export` writes.
+/// Writes the file that `throughline threads export` writes.
 fn ours(store: &Store, id: &ThreadId, to: &Path) -> (Duration, u64) {
     let started = Instant::now();
     let mut out = BufWriter::new(File::create(to).expect("a file is made"));
@@ -38,7 +38,7 @@ fn ours(store: &Store, id: &ThreadId, to: &Path) -> (Duration, u64) {
     (started.elapsed(), exported.bytes)
 }
 
-/// Read every row that is exported, in the order of the export, and write as many bytes.
+/// Reads every exported row in the order of the export, and writes as many bytes.
 fn raw(store: &Path, like: &Path, to: &Path) -> Duration {
     let said = std::fs::read(like).expect("the export is there");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -64,7 +64,7 @@ fn raw(store: &Path, like: &Path, to: &Path) -> Duration {
     started.elapsed()
 }
 
-/// Export a thread of some tens of megabytes.
+/// Exports a thread of tens of megabytes.
 pub(crate) fn report() -> Report {
     let scratch = Scratch::new("bench-export");
     let store = open(&scratch);
@@ -78,7 +78,7 @@ pub(crate) fn report() -> Report {
     for round in 0..=ROUNDS {
         let (own, bytes) = ours(&store, &known.id, &file("ours.ndjson"));
         let base = raw(&file("store.db"), &file("ours.ndjson"), &file("raw.ndjson"));
-        // The first round warms both up.
+        // The first round warms up.
         if round > 0 {
             speeds.push(bytes as f64 / 1e6 / own.as_secs_f64());
             ratios.push(base.as_secs_f64() / own.as_secs_f64());

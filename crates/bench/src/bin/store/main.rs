@@ -1,8 +1,8 @@
-//! What the record costs, as ratios in one run.
+//! The cost of the record, as ratios within one run.
 //!
-//! Started by `cargo xtask bench store`. Durable turns are compared with raw grouped commits of
-//! the same rows (run, two items, node, thread) through the same kind of writer thread, on the
-//! same page size, by the same number of clients, in turns.
+//! Started by `cargo xtask bench store`. Durable turns are compared with raw grouped commits of the
+//! same rows (run, two items, node, thread) through the same kind of writer thread, with the same
+//! page size, by the same number of clients, in alternation.
 
 mod export;
 mod raw;
@@ -22,12 +22,12 @@ use throughline_testkit::{Rng, Scratch};
 
 /// Threads that the writers write to.
 const THREADS: usize = 2000;
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 9;
 
 fn main() -> ExitCode {
     let mut holds = true;
-    // One part alone, for work on it.
+    // One part only, for development.
     match std::env::args().nth(1).as_deref() {
         Some("--streams") => return ExitCode::from(u8::from(!finish(&streams()))),
         Some("--export") => return ExitCode::from(u8::from(!finish(&export::report()))),
@@ -49,7 +49,7 @@ fn finish(report: &Report) -> bool {
     report.holds()
 }
 
-/// A kilobyte that does not compress to nothing.
+/// A kilobyte that compresses badly.
 fn kilobyte(rng: &mut Rng) -> String {
     (0..1024)
         .map(|_| char::from(b'a' + (rng.next_u64() % 26) as u8))
@@ -80,7 +80,7 @@ fn threads(store: &Store, count: usize) -> Vec<Known> {
     (0..count).map(make).collect()
 }
 
-/// Do `turns` turns from each writer's part of the threads, and say how long it took.
+/// Takes `turns` turns on each writer's part of the threads; returns the duration.
 fn clients<T: Send>(
     parts: &mut [T],
     turns: usize,
@@ -126,7 +126,7 @@ async fn plain(store: &Store, known: &mut Known, text: &str) {
     known.version = published.expect("a turn is published").version;
 }
 
-/// A turn whose answer comes in deltas.
+/// A turn with an answer in deltas.
 async fn streamed(store: &Store, known: &mut Known, text: &str, deltas: &[StoredEvent]) {
     let scope = TenantScope::local();
     let input = NewItem::of(&[Message::user(text)]);
@@ -168,7 +168,7 @@ fn turns(writers: usize) -> Report {
             let place = rng.below(part.len());
             raw.turn(&mut part[place], &text);
         });
-        // The first round warms both up.
+        // The first round warms up.
         if round > 0 {
             speeds.push(base.as_secs_f64() / own.as_secs_f64());
             rates.push((count * writers) as f64 / own.as_secs_f64());
@@ -195,8 +195,7 @@ enum Kind {
     Streamed,
 }
 
-/// How long the store's writer thread has worked so far, in nanoseconds. What clients spend on
-/// waiting for each other does not count.
+/// The CPU time of the store's writer thread so far, in nanoseconds. Waiting clients do not count.
 fn writer_time() -> Option<f64> {
     for task in std::fs::read_dir("/proc/self/task").ok()? {
         let task = task.ok()?.path();
@@ -209,8 +208,8 @@ fn writer_time() -> Option<f64> {
     None
 }
 
-/// A streamed turn of 200 deltas against a plain one, many at once: what the writer thread works
-/// for each.
+/// A streamed turn of 200 deltas compared with a plain one, many concurrently: the CPU time of the
+/// writer thread per turn.
 fn streams() -> Report {
     const WRITERS: usize = 100;
     const TURNS: usize = 15;
@@ -223,7 +222,7 @@ fn streams() -> Report {
         body: text.as_bytes()[n * 5..n * 5 + 5].to_vec(),
     };
     let deltas: Arc<[StoredEvent]> = (0..200).map(delta).collect();
-    // Tasks, as a server has them: a thread for each stream would measure the threads.
+    // Tasks, as in a server: with a thread per stream, the threads would be measured.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
@@ -323,7 +322,7 @@ fn modes() -> Report {
     bench.run()
 }
 
-/// What a long history costs: nothing.
+/// The cost of a turn must not depend on the length of the history.
 fn lengths() -> bool {
     let scratch = Scratch::new("bench-lengths");
     let store = open(&scratch);
@@ -366,7 +365,7 @@ fn lengths() -> bool {
             block_on(store.fork(scope, &fork)).expect("a thread is forked");
         };
         match length {
-            // Ten messages are less than a tail of fifty: the base is the first full tail.
+            // Ten messages are less than a tail of fifty: the baseline is the first full tail.
             10 => {
                 drop(open);
                 appends.case(name(length), add);
@@ -403,14 +402,14 @@ fn append(store: &Store, id: &ThreadId, messages: &[Message]) -> Version {
     published.expect("items are appended").version
 }
 
-/// Bytes on disk, per turn and per byte said.
+/// Bytes on disk, per turn and per byte of content.
 fn bytes() -> Report {
     const MANY: usize = 20;
     let scratch = Scratch::new("bench-bytes");
     let text = kilobyte(&mut Rng::new(5));
     let path = scratch.path().join("store.db");
     let mut known: Vec<Known> = Vec::new();
-    // The file is measured while no process has it open, so that nothing is left in the log.
+    // The file is measured while no process has it open, so that the WAL is empty.
     let mut grow = |turns: usize| {
         let store = open(&scratch);
         if known.is_empty() {

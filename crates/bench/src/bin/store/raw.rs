@@ -1,4 +1,4 @@
-//! The limit to measure against: the same rows, written in groups by one thread, without guards.
+//! The baseline: the same rows, written in groups by one thread, without guards.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use rusqlite::{Connection, params};
 
-/// A thread as a raw client knows it.
+/// A thread, as a raw client knows it.
 pub(crate) struct Thread {
     row: i64,
     position: i64,
@@ -36,13 +36,13 @@ pub(crate) enum Job {
     },
 }
 
-/// A database with a writer thread that commits what waits in groups.
+/// A database with a writer thread that commits queued writes in groups.
 pub(crate) struct Raw {
     jobs: mpsc::Sender<(Job, mpsc::SyncSender<()>)>,
     runs: AtomicI64,
 }
 
-/// The tables of the store, without its other columns' use but with their indexes.
+/// The tables of the store with their indexes; unused columns are empty.
 const SCHEMA: &str = "
 CREATE TABLE thread(thread INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, id BLOB NOT NULL, head_tl INTEGER,
   head_first INTEGER, version INTEGER NOT NULL, touched INTEGER NOT NULL) STRICT;
@@ -162,7 +162,7 @@ fn insert(connection: &Connection, run: i64, no: i64, text: &[u8]) {
 fn apply(connection: &Connection, job: &Job) {
     match job {
         Job::Begin { run, thread, text } => {
-            // Time-ordered, as the store's ids are.
+            // Time-ordered, like the store's ids.
             let mut id = [0; 16];
             id[..8].copy_from_slice(&run.to_be_bytes());
             connection

@@ -19,11 +19,11 @@ use throughline_wire::render::Options;
 pub(super) enum Does {
     /// Nothing.
     Answer,
-    /// It renders the conversation into the body that a vendor would be sent.
+    /// Renders the conversation into the body of a request.
     Render,
-    /// It asks for a tool first.
+    /// Makes a tool call first.
     Ask,
-    /// It answers in so many deltas.
+    /// Answers in a number of deltas.
     Stream(usize),
 }
 
@@ -47,7 +47,7 @@ impl Instant {
         }
     }
 
-    /// How many bytes the last body had.
+    /// The size of the last body.
     pub(super) fn sent(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.sent)
     }
@@ -58,7 +58,7 @@ impl Instant {
             let target = Target::newest(Wire::OpenAiChat);
             let rendering = request.view.render(&target, &Options::default());
             let items = rendering.items();
-            // Room for all of it at once, as the clients of vendors make it.
+            // Allocated at once, as in the vendors' clients.
             let body = [items.settled, items.rest].concat();
             self.sent.store(body.len(), Ordering::Relaxed);
             black_box(body);

@@ -1,4 +1,4 @@
-//! What a long history costs: the bytes that are sent, and nothing else.
+//! The cost of a long history must be the cost of its bytes.
 
 use std::sync::atomic::Ordering;
 
@@ -14,18 +14,18 @@ use super::{kilobyte, median, open, runtime};
 
 const FEW: usize = 10;
 const MANY: usize = 1000;
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 15;
-/// Threads of one round, and turns on each: so few that a thread stays as long as it was.
+/// Threads of one round, and turns on each: few enough that a thread hardly grows.
 const THREADS: usize = 20;
 const TURNS: usize = 8;
 
 /// How a thread is held between turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// By one handle, which goes on.
+    /// By one handle.
     Kept,
-    /// By its id: each turn opens it anew.
+    /// By its id: each turn opens it again.
     Anew,
 }
 
@@ -37,8 +37,8 @@ pub(super) fn reports() -> Vec<Report> {
     for (name, does, held, limit) in [
         ("one handle", Does::Answer, Held::Kept, limit),
         (
-            // Without a limit: `bench agent` counts what rendering takes by instructions. Here the
-            // copy of a megabyte is made from cold memory, and what is taken off is a warm one.
+            // Without a limit: `bench agent` counts the instructions of rendering. Here a megabyte
+            // is copied from cold memory, and a warm copy is subtracted.
             "one handle, rendered, beyond one copy of the body",
             Does::Render,
             Held::Kept,
@@ -51,14 +51,14 @@ pub(super) fn reports() -> Vec<Report> {
     vec![report]
 }
 
-/// Threads of some length to go on from.
+/// Threads of a length to continue.
 struct Place {
     threads: Threads,
     origin: ThreadId,
 }
 
 fn compare(report: &mut Report, name: &str, (does, held): (Does, Held), limit: Option<Limit>) {
-    // What the disk takes is no processor time.
+    // Waiting for the disk is not CPU time.
     let scratch = Scratch::in_memory("bench-lengths");
     let store = open(&scratch);
     let client = Instant::new(does);
@@ -77,7 +77,7 @@ fn compare(report: &mut Report, name: &str, (does, held): (Does, Held), limit: O
             let spent = turns(&runtime, &agent, &places[place], held);
             spent - copies(sent.load(Ordering::Relaxed))
         });
-        // The first round warms both up.
+        // The first round warms up.
         if round > 0 {
             few.push(least);
             many.push(most);
@@ -99,7 +99,7 @@ fn compare(report: &mut Report, name: &str, (does, held): (Does, Held), limit: O
     });
 }
 
-/// A thread with so many messages of a kilobyte.
+/// A thread with messages of a kilobyte.
 async fn said(threads: &Threads, length: usize) -> ThreadId {
     let text = kilobyte();
     let said = |place: usize| match place % 2 {
@@ -115,7 +115,7 @@ async fn said(threads: &Threads, length: usize) -> ThreadId {
     thread.id().clone()
 }
 
-/// What one turn takes of the processor, in nanoseconds, on threads that share the first messages.
+/// The CPU time of one turn, in nanoseconds, on threads that share the first messages.
 fn turns(runtime: &Runtime, agent: &Agent, place: &Place, held: Held) -> f64 {
     let mut known = Vec::new();
     runtime.block_on(async {
@@ -123,7 +123,7 @@ fn turns(runtime: &Runtime, agent: &Agent, place: &Place, held: Held) -> f64 {
             let new = NewThread::new(place.threads.store().ids().thread());
             let forked = place.threads.fork(place.origin.clone(), new).await;
             let thread = forked.expect("a thread is forked");
-            // What is made once for a thread is made here.
+            // One-time work of the thread happens here.
             turn(agent, &thread).await;
             known.push(thread);
         }
@@ -150,7 +150,7 @@ async fn turn(agent: &Agent, thread: &Thread) {
     assert_eq!(outcome.ok().map(|one| one.stop), Some(StopReason::Done));
 }
 
-/// What one copy of so many bytes takes, in nanoseconds.
+/// The time of one copy of these bytes, in nanoseconds.
 fn copies(bytes: usize) -> f64 {
     const TIMES: usize = 40;
     let text = "x".repeat(bytes);
@@ -161,8 +161,8 @@ fn copies(bytes: usize) -> f64 {
     (processor() - started) / TIMES as f64
 }
 
-/// How long all threads of this process have worked so far, in nanoseconds. Threads that ended do
-/// not count: none ends while something is measured.
+/// The CPU time of all threads of this process so far, in nanoseconds. Ended threads do not count:
+/// none ends during a measurement.
 fn processor() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the system says what threads did");
     let spent = tasks.filter_map(|task| {

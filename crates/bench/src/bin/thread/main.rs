@@ -1,7 +1,7 @@
-//! What a turn on a stored thread costs beside the model, as ratios in one run.
+//! The cost of a turn on a stored thread besides the model, as ratios within one run.
 //!
-//! Started by `cargo xtask bench thread`. The model answers at once, so what is left is the agent,
-//! the journal and SQLite with full durability.
+//! Started by `cargo xtask bench thread`. The model answers at once, so that the agent, the journal
+//! and SQLite with full durability are measured.
 
 mod client;
 mod lengths;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         ("--lengths", lengths::reports),
         ("--modes", modes::reports),
     ];
-    // One part alone, for work on it.
+    // One part only, for development.
     let word = std::env::args().nth(1);
     let known = reports
         .iter()
@@ -46,13 +46,13 @@ fn open(scratch: &Scratch) -> Store {
     block_on(Store::open(&scratch.sqlite("store.db"))).expect("a store opens in a new directory")
 }
 
-/// A runtime without threads of its own: what is measured is not how threads wake each other.
+/// A single-threaded runtime, so that wake-ups between threads are not measured.
 fn runtime() -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().build().expect("a runtime starts")
 }
 
-/// A kilobyte that does not compress to nothing.
+/// A kilobyte that compresses badly.
 fn kilobyte() -> String {
     let mut rng = Rng::new(5);
     (0..1024)

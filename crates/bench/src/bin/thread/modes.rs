@@ -1,4 +1,4 @@
-//! When history moves, and who listens: what each adds to a turn.
+//! The cost of persistence modes and of readers.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ fn persistence() -> Report {
     let agent = agent.tool(tide.effect(Effect::ReadOnly)).build();
     let agent = agent.expect("an agent");
     let run = |persistence: Persistence| {
-        // A thread of its own for each: how long it is must not matter.
+        // A thread of its own for each, so that lengths do not matter.
         let threads = RefCell::new(agent.new_thread());
         let (agent, runtime, text) = (&agent, &runtime, &*text);
         move || {
@@ -47,7 +47,7 @@ fn persistence() -> Report {
     bench.run()
 }
 
-/// A turn whose events are read, against one that is awaited.
+/// A turn whose events are read, compared with one that is awaited.
 fn readers() -> Report {
     let scratch = Scratch::new("bench-readers");
     let store = open(&scratch);

@@ -1,4 +1,4 @@
-//! A plain turn against one read and two commits of the same bytes.
+//! A plain turn, compared with one read and two commits of the same bytes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use tokio::runtime::{Builder, Runtime};
 use super::client::{Does, Instant as Model};
 use super::{kilobyte, median, open, raw, runtime};
 
-/// Threads that turns are taken on.
+/// The threads of the turns.
 const THREADS: usize = 480;
-/// Rounds of which the median is taken.
+/// Rounds for the median.
 const ROUNDS: usize = 9;
 /// Turns of one round.
 const TURNS: usize = 480;
 
 pub(super) fn reports() -> Vec<Report> {
     let on_disk = || Scratch::new("bench-turns");
-    // Without a disk to wait for, what is left is what both do themselves.
+    // Without a disk, the CPU time of both remains.
     let in_memory = || Scratch::in_memory("bench-turns");
     let limit = Some(Limit::AtMost(1.5));
     vec![
@@ -39,7 +39,7 @@ fn report(scratch: &Scratch, name: &str, writers: usize, limit: Option<Limit>) -
     let agent = agent.build().expect("an agent");
     let runtime = match writers {
         1 => runtime(),
-        // As a server has them.
+        // As in a server.
         _ => Builder::new_multi_thread()
             .worker_threads(2)
             .enable_time()
@@ -56,7 +56,7 @@ fn report(scratch: &Scratch, name: &str, writers: usize, limit: Option<Limit>) -
     let raw = raw::Raw::open(&path, THREADS);
     let known = (0..THREADS).map(|place| (place, raw::Thread::new(place)));
     let mut theirs = split(known, writers);
-    // The bytes of a message as the store has it.
+    // The bytes of a message in the store.
     let stored = Message::user(&*text).to_json();
     let readers: Vec<Connection> = theirs.iter().map(|_| reader(&path)).collect();
     let mut clients: Vec<_> = theirs.iter_mut().zip(readers).collect();
@@ -67,7 +67,7 @@ fn report(scratch: &Scratch, name: &str, writers: usize, limit: Option<Limit>) -
     for round in 0..=ROUNDS {
         let own = all(&runtime, &agent, &mut ours, (&text, turns), any);
         let base = raw_turns(&raw, &mut clients, &stored, turns);
-        // The first round warms both up.
+        // The first round warms up.
         if round > 0 {
             ratios.push(own.as_secs_f64() / base.as_secs_f64());
             times.push(own.as_secs_f64() / (turns * writers) as f64);
@@ -91,7 +91,7 @@ fn split<T>(all: impl Iterator<Item = T>, parts: usize) -> Vec<Vec<T>> {
     split
 }
 
-/// Take turns from each part of the threads, all parts at once, and say how long it took.
+/// Takes turns on each part of the threads, all parts concurrently; returns the duration.
 fn all(
     runtime: &Runtime,
     agent: &Agent,

@@ -1,4 +1,4 @@
-//! What reading and writing vendor formats costs, as ratios in one run.
+//! The cost of reading and writing vendor formats, as ratios within one run.
 //!
 //! Started by `cargo xtask bench wire`.
 
@@ -136,7 +136,7 @@ fn lines() -> bool {
     finish(bench)
 }
 
-/// Print the rows and say whether all limits hold.
+/// Prints the rows; returns whether all limits hold.
 fn finish(bench: Bench<'_>) -> bool {
     let report = bench.run();
     let _ = report.finish();

@@ -1,10 +1,11 @@
-//! The other side of the loop, in a process of its own that outlives its callers.
+//! The servers of models and tools, in processes that outlive the workers.
 //!
-//! `worker loop-server models` listens as each of the vendors and answers by script; it says
-//! `at WIRE URL` for each, then what it was asked. `worker loop-server tools` listens as a server of tools;
-//! it says `at tools ADDRESS`, then `ran TOOL KEY MARK` for each execution, before it answers.
-//! Both say `refused WIRE STATUS WORDS` for what they did not take, and `synced WORD` when they are
-//! told `sync WORD`, after everything that they had to say before. They end with their input.
+//! `worker loop-server models` listens as each of the vendors and answers by script; it prints `at
+//! WIRE URL` for each, then the requests that it got. `worker loop-server tools` listens as a
+//! server of tools; it prints `at tools ADDRESS`, then `ran TOOL KEY MARK` for each execution,
+//! before it answers. Both print `refused WIRE STATUS WORDS` for requests that they refuse, and
+//! answer the input `sync WORD` with `synced WORD`, after all earlier output. They end with their
+//! input.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -16,10 +17,10 @@ use throughline_model::Wire;
 use throughline_testkit::loopkill::{WIRES, answer_posts, model};
 use throughline_testkit::upstream::{Upstream, Verdict};
 
-/// One write for each line, so that lines of several threads stay whole.
+/// One write per line, so that lines of several threads are not mixed.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // The test that read the output is gone, and with it the reason to go on.
+    // The test that read the output has ended, so this process ends too.
     if out.write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(1);
     }
@@ -41,7 +42,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Do what is asked until the input ends.
+/// Executes commands until the input ends.
 fn follow(mut synced: impl FnMut()) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
@@ -103,7 +104,7 @@ fn tools() -> Result<(), String> {
         let text = format!("[[ran {mark}]] It is done.");
         known().insert(key.clone(), text.clone());
         say(&format!("ran {tool} {key} {mark}"));
-        // Some take their time, so that a process can die meanwhile.
+        // Some executions take time, so that a process can die meanwhile.
         if key.ends_with(['0', '4', '8', 'c']) {
             std::thread::sleep(Duration::from_millis(3));
         }

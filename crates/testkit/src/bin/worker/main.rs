@@ -1,5 +1,5 @@
-//! The programs that tests start as processes of their own, in one executable: the first argument
-//! names the program, the others are its own.
+//! The programs that tests start as processes, in one executable: the first argument is the name of
+//! the program.
 
 #[cfg(feature = "agents")]
 mod loop_server;
@@ -17,7 +17,7 @@ mod store_child;
 
 use std::process::ExitCode;
 
-/// The allocator of the binary that ships: memory of a server is measured with it.
+/// The allocator of the released binary, because the memory of a server is measured.
 #[cfg(feature = "server")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments of the program that was named.
+/// The arguments of the program.
 fn arguments() -> impl Iterator<Item = String> {
     std::env::args().skip(2)
 }

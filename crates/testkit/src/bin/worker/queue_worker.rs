@@ -1,18 +1,18 @@
-//! A process whose runs wait for a thread, until it is killed or told nothing more.
+//! A process whose runs wait for a thread, until it is killed or its input ends.
 //!
-//! `worker queue-worker URL CLOCK` opens the store with a clock that is set by hand, and reads commands, one
-//! in a line:
+//! `worker queue-worker URL CLOCK` opens the store with a manual clock, and reads commands, one per
+//! line:
 //!
-//! - `say N THREAD KIND`: a run that waits its turn, under the id that is made of N. KIND says what the
-//!   model does: `plain` answers, `fail` fails, `hold` answers when it is told to.
-//! - `resume N THREAD`: goes on with what is on the thread, in its turn.
-//! - `try N THREAD`: a run that waits for nothing, again and again until it has begun.
-//! - `go N`: let the model answer.
-//! - `drop N`: drop the future of a run.
-//! - `tick MS`: move the clock on, and renew the lease.
+//! - `say N THREAD KIND`: a run that waits its turn, under the id that is made of N. KIND says what
+//!   the model does: `plain` answers, `fail` fails, `hold` answers on command.
+//! - `resume N THREAD`: resumes the unsettled run of the thread, in its turn.
+//! - `try N THREAD`: a run that does not wait, repeated until it has begun.
+//! - `go N`: lets the model answer.
+//! - `drop N`: drops the future of a run.
+//! - `tick MS`: advances the clock, and renews the lease.
 //!
-//! It says `asked N` when a model that holds is asked, `done N STOP`, `failed N WHY`, `tried N COUNT`,
-//! `dropped N`, `ticked`.
+//! It prints `asked N` when a model that holds is called, `done N STOP`, `failed N WHY`, `tried N
+//! COUNT`, `dropped N`, `ticked`.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -32,10 +32,10 @@ use throughline::{Agent, ChatClient, Demo, Thread, Threads};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-/// How long a process counts as alive after it last said so.
+/// How long a process counts as alive after a heartbeat.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// One write for each line, so that a kill cannot tear it.
+/// One write per line, so that a kill cannot tear it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(format!("{line}\n").as_bytes());
@@ -46,10 +46,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs of this process whose model waits until it is told to answer.
+/// Runs of this process whose model waits for a command.
 type Holds = Arc<Mutex<HashMap<u8, Arc<Semaphore>>>>;
 
-/// A model that does what the last question says.
+/// A model that follows the last input.
 struct Model {
     inner: Demo,
     holds: Holds,
@@ -66,7 +66,7 @@ impl Model {
             let kind = ErrorKind::Unavailable;
             return Err(ClientError::new(kind, "scripted", "it was told to fail"));
         }
-        // What another process held goes on here.
+        // A model that was held in another process answers here.
         let held = no
             .parse()
             .ok()
@@ -102,7 +102,7 @@ struct Worker {
     agent: Agent,
     threads: Threads,
     holds: Holds,
-    /// Answers of models that hold.
+    /// The commands to models that hold.
     answers: Mutex<HashMap<u8, Arc<Semaphore>>>,
     tasks: Mutex<HashMap<u8, AbortHandle>>,
     clock: Arc<ManualClock>,
@@ -127,7 +127,7 @@ impl Worker {
         self.agent.run_on(thread, text).options(&options)
     }
 
-    /// Follow an order about a run, and say what came of it.
+    /// Executes a command about a run, and prints its result.
     async fn follow(&self, verb: &str, no: u8, thread: &str, kind: &str) -> Result<(), String> {
         let thread = self.thread(thread).await?;
         let ended = match verb {
@@ -146,7 +146,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Try until no other run is in the way.
+    /// Retries until no other run is in the way.
     async fn insist(&self, no: u8, thread: &Thread) -> Result<(), String> {
         let mut tries = 0;
         loop {
@@ -155,7 +155,7 @@ impl Worker {
                 Ok(_) => break,
                 Err(failed) => match failed.source {
                     RunError::Store(Error::Busy { .. }) => tries += 1,
-                    // What another process left is settled first, and may fail.
+                    // An unfinished run of another process is settled first, and may fail.
                     RunError::Client(_) => {}
                     other => return Err(format!("{other:?}")),
                 },

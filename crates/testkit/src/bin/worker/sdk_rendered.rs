@@ -1,9 +1,9 @@
 //! Writes the hand-written transcripts as requests, rendered for one target, for the models of the
-//! vendors' SDKs to read.
+//! vendors' SDKs to parse.
 //!
 //! `worker sdk-rendered --wire NAME` writes one line of JSON for each transcript,
 //! `{"kind":"rendered","name":"tools.json","value":{…}}`. The value is the body that would be sent:
-//! what rendering gave, and around it tools and settings, all that the vendor has a word for.
+//! the rendered history with tools and all settings that the vendor supports.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use throughline_wire::render::{Options, Target, render};
 use throughline_wire::transcript::{self, Limits};
 use throughline_wire::{Format, Losses, Wire, codec};
 
-/// From here, since the program is started by tests only.
+/// The path is fixed at build time, because only tests start this program.
 const FOLDER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../wire/tests/fixtures/transcripts"
@@ -81,7 +81,7 @@ fn transcripts() -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// Reads a transcript; its name says in which format it is, `neutral` where it says nothing.
+/// Reads a transcript; its name says its format, or else it is `neutral`.
 fn read(path: &Path) -> Result<Request, String> {
     let stem = Path::new(path.file_stem().unwrap_or_default());
     let format = match stem.extension() {
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<Request, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The whole conversation as the target accepts it; the system text is said before everything.
+/// The whole conversation as the target accepts it, with the system text first.
 fn body(request: &Request, wire: &Wire) -> Result<String, json::JsonError> {
     let mut history = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
@@ -118,7 +118,7 @@ fn body(request: &Request, wire: &Wire) -> Result<String, json::JsonError> {
         settings: &settings,
         ..Prompt::new(&target, "some-model", &items)
     };
-    // What is lost is not there for an SDK to refuse; the tests of the format look at it.
+    // An SDK cannot check losses; the tests of the format do.
     Ok(compose(&prompt, &mut Losses::default()))
 }
 

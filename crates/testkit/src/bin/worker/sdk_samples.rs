@@ -1,11 +1,11 @@
-//! Writes what a codec makes of random conversations, for the models of the vendors' SDKs to read.
+//! Writes random conversations through a codec, for the models of the vendors' SDKs to parse.
 //!
 //! `worker sdk-samples --wire NAME --count N --seed S` writes one line of JSON for each history,
 //! `{"kind":"messages","value":[…]}`, and for every third of them also one of kind `request`,
-//! `response` and `stream`. Nothing in them came from the format itself: the histories are made of
-//! our own words, or were written and read by the codec of another vendor, whose examples of the
-//! wire catalogue are among them. A format without a codec ends the program with code 3. `--list`
-//! gives the names of all formats.
+//! `response` and `stream`. None of it came from the format itself: the histories are neutral, or
+//! were written and read by the codec of another vendor, including that vendor's examples of the
+//! wire catalogue. A format without a codec ends the program with code 3. `--list` prints the names
+//! of all formats.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ fn write_all(target: &dyn Codec, settings: &SampleOptions) -> Result<(), String>
     let mut rng = Rng::new(settings.seed);
     for case in 0..settings.count {
         let mut rng = rng.fork();
-        // Sizes grow, so that the first refusal tends to be a small one.
+        // Sizes grow, so that the first refused sample tends to be small.
         let grown = (case as usize).saturating_mul(LARGEST) / settings.count.max(1) as usize;
         let size = rng.range(1..=grown.max(1));
         let samples = Samples {
@@ -113,7 +113,7 @@ fn write_all(target: &dyn Codec, settings: &SampleOptions) -> Result<(), String>
     out.flush().map_err(|error| error.to_string())
 }
 
-/// Another vendor: its codec, and its examples in the catalogue as messages.
+/// Another vendor: its codec, and its examples of the catalogue as messages.
 struct Other {
     codec: &'static dyn Codec,
     examples: Vec<Vec<Message>>,
@@ -154,7 +154,7 @@ fn wire_of(row: &Value<'_>) -> Wire {
     }
 }
 
-/// An example of the catalogue in its smallest message.
+/// An example of the catalogue in a minimal message.
 fn wrap(wire: &Wire, tag: &str, example: &Value<'_>) -> String {
     let example = RawJson::of(example);
     match (wire, tag) {
@@ -213,7 +213,7 @@ impl Samples<'_> {
                 self.target.encode_response(&response, &mut losses),
             ));
             let frames = self.target.encode_stream(&response, &mut losses);
-            // A stream also has frames that are not events, such as the one that ends it.
+            // A stream also has frames that are not events, such as its end mark.
             let events: Vec<&str> = frames
                 .iter()
                 .map(|frame| frame.data.as_str())

@@ -1,12 +1,14 @@
 //! The two processes of the server's kill campaigns.
 //!
-//! `worker server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock that is
-//! AHEAD milliseconds ahead of the machine's, so that the leases of a process before it are over.
-//! The variables are more of its configuration. It says `at ADDRESS`. With `DISK=orders` among the
-//! variables it takes orders: after `full N` its disk has no room after N more writes, until `heal`;
-//! it says `done` to both. `worker server-worker models
-//! WIRE` listens as a vendor, strictly, and answers by script; it says `at URL`, then what it was asked, and `refused STATUS WORDS` for what
-//! it did not take; told `sync WORD`, it says `synced WORD`. Both end with their input.
+//! `worker server-worker serve STORE AHEAD KIND URL [VARIABLE=VALUE …]` is the server, on a clock
+//! that is AHEAD milliseconds ahead of the machine's, so that the leases of earlier processes have
+//! expired. The variables are further configuration. It prints `at ADDRESS`. With `DISK=orders`
+//! among the variables it reads commands: after `full N` its disk is full after N more writes,
+//! until `heal`; it answers both with `done`.
+//!
+//! `worker server-worker models WIRE` is a strict mock vendor that answers by script; it prints `at
+//! URL`, then the requests that it got, and `refused STATUS WORDS` for requests that it refused; it
+//! answers `sync WORD` with `synced WORD`. Both end with their input.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -19,17 +21,17 @@ use throughline_testkit::disk::{Disk, DiskFault, Injection};
 use throughline_testkit::serverkill::model;
 use throughline_testkit::upstream::{KEY, Upstream, Verdict};
 
-/// One write for each line, so that a kill cannot tear it.
+/// One write per line, so that a kill cannot tear it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // The test that read the output is gone, and with it the reason to go on.
+    // The test that read the output has ended, so this process ends too.
     if out.write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(1);
     }
     let _ = out.flush();
 }
 
-/// The machine's clock, and something added to it.
+/// The machine's clock with an offset.
 #[derive(Debug)]
 struct Ahead(Millis);
 
@@ -94,7 +96,7 @@ fn server(
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // Only files below this folder are on the disk.
+    // The simulated disk covers this folder only.
     let folder = store.strip_prefix("sqlite://").map(std::path::Path::new);
     let folder = folder.and_then(|path| path.parent());
     let disk = folder.filter(|_| !orders.is_empty()).map(Disk::below);

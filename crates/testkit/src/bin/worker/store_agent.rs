@@ -1,13 +1,14 @@
-//! A process with agents that work on a store until it is killed or has done its part.
+//! A process with agents on a store, until it is killed or has finished.
 //!
-//! `worker store-agent URL [NAME=VALUE …]` says on standard output, line by line, what it is about to do
-//! and what the store acknowledged (see `throughline_testkit::agent::Word`). Values: `seed`,
-//! `visits` of each agent, `agents`, `threads`, `mode` (`per_run`, `per_call` or `both`), `lease`
-//! in milliseconds, `clock` as milliseconds to add to the machine's clock, `step` as milliseconds
-//! by which that clock jumps now and then, and `deletes` as a share of visits.
+//! `worker store-agent URL [NAME=VALUE …]` prints, line by line, what it is about to do and what
+//! the store acknowledged (see `throughline_testkit::agent::AgentEvent`). Values: `seed`, `visits`
+//! of each agent, `agents`, `threads`, `mode` (`per_run`, `per_call` or `both`), `lease` in
+//! milliseconds, `clock` as milliseconds to add to the machine's clock, `step` as milliseconds by
+//! which that clock jumps now and then, and `deletes` as a share of visits.
 //!
-//! With `work=drain` they begin nothing and settle what others left. With `work=turns` they are plain writers instead, `agents` on each thread, who take turns of
-//! few items and read the thread from time to time (`throughline_testkit::agent::turns::WriterEvent`).
+//! With `work=drain` the agents begin nothing and settle runs of other processes. With `work=turns`
+//! they are plain writers instead, `agents` on each thread, which take turns of few items and read
+//! the thread from time to time (`throughline_testkit::agent::turns::WriterEvent`).
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,21 +18,21 @@ use std::time::Duration;
 
 use throughline_store::{Clock, Heartbeat, Millis, Mode, Options, Store, SystemClock};
 use throughline_testkit::Rng;
-use throughline_testkit::agent::{Driver, Halt, Told, Word, turns};
+use throughline_testkit::agent::{AgentEvent, Driver, EventSink, Halt, turns};
 use throughline_testkit::record::block_on;
 
-/// Standard output, one write for each line, so that a kill cannot tear it.
+/// Standard output, with one write per line, so that a kill cannot tear it.
 struct StandardOutput;
 
-impl Told for StandardOutput {
-    fn word(&self, word: Word) {
+impl EventSink for StandardOutput {
+    fn event(&self, event: AgentEvent) {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(format!("{word}\n").as_bytes());
+        let _ = out.write_all(format!("{event}\n").as_bytes());
         let _ = out.flush();
     }
 }
 
-/// The machine's clock, and something added to it.
+/// The machine's clock with an offset.
 #[derive(Debug)]
 struct Skewed(AtomicI64);
 
@@ -68,7 +69,7 @@ pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            StandardOutput.word(Word::Trouble { what });
+            StandardOutput.event(AgentEvent::Trouble { what });
             ExitCode::FAILURE
         }
     }
@@ -110,15 +111,15 @@ fn run() -> Result<(), String> {
         return turns(&settings, &store, &clock, step);
     }
     let driver = Driver::new(store, mode, StandardOutput);
-    StandardOutput.word(Word::Ready);
+    StandardOutput.event(AgentEvent::Ready);
     if settings.text("work") == Some("drain") {
-        // A run may be parked once more for each of its rounds.
+        // A run may park once more for each of its rounds.
         for _ in 0..8 {
             if let Ok(0) = block_on(driver.drain()) {
                 break;
             }
         }
-        StandardOutput.word(driver.count());
+        StandardOutput.event(driver.count());
         return block_on(driver.store().close()).map_err(|error| error.to_string());
     }
     std::thread::scope(|scope| {
@@ -143,11 +144,11 @@ fn run() -> Result<(), String> {
             });
         }
     });
-    StandardOutput.word(driver.count());
+    StandardOutput.event(driver.count());
     block_on(driver.store().close()).map_err(|error| error.to_string())
 }
 
-/// Let the clock jump now and then.
+/// Lets the clock jump now and then.
 fn jump(clock: &Skewed, step: i64, rng: &mut Rng) {
     if step != 0 && rng.chance(0.02) {
         let sign = if rng.bool() { 1 } else { -1 };
@@ -174,7 +175,8 @@ fn turns(settings: &AgentSettings, store: &Store, clock: &Skewed, step: i64) -> 
                     jump(clock, step, &mut rng);
                     let writer = turns::Writer {
                         store,
-                        // Threads are left after a while, so that reading them stays cheap.
+                        // Writers move to new threads after a while, so that reading them stays
+                        // cheap.
                         thread: format!("t{}_{}", writer % threads, visit / 10),
                         process,
                     };
@@ -190,7 +192,7 @@ fn turns(settings: &AgentSettings, store: &Store, clock: &Skewed, step: i64) -> 
     block_on(store.close()).map_err(|error| error.to_string())
 }
 
-/// A store that is held up by another process, or told to fail, is tried again.
+/// Retries opening a store that another process locks, or that a fault makes fail.
 fn open(url: &str, options: &Options) -> Result<Store, String> {
     let mut tries = 0;
     loop {
@@ -203,7 +205,7 @@ fn open(url: &str, options: &Options) -> Result<Store, String> {
 }
 
 fn halted(done: &Result<(), Halt>) {
-    // Both are counted, and gone on from with the next visit.
+    // Both are counted, and the next visit continues.
     match done {
         Ok(()) | Err(Halt::Refused(_) | Halt::Failed(_)) => {}
     }

@@ -1,15 +1,15 @@
-//! A process that works on a store until it is killed, for tests that kill it.
+//! A process that writes to a store until it is killed.
 //!
-//! `worker store-child write URL SEED` runs turns on a few threads from several writers at once and says
-//! on standard output what was acknowledged, line by line, *after* the store said so:
+//! `worker store-child write URL SEED` runs turns on a few threads from several writers
+//! concurrently and prints what was acknowledged, line by line, *after* the store did so:
 //!
-//! - `begun RUN`: the run is there, with its input;
+//! - `begun RUN`: the run is stored, with its input;
 //! - `step RUN N`: so is this step;
 //! - `done RUN THREAD MODE TEXT|TEXT|…`: it is published, with these messages;
-//! - `error …`: something happened that no caller should meet.
+//! - `error …`: an error that no caller should get.
 //!
-//! `worker store-child long URL ITEMS` and `worker store-child chain URL FORKS` make a long thread and a deep
-//! chain of forks, read them in pages, and say how much memory that took.
+//! `worker store-child long URL ITEMS` and `worker store-child chain URL FORKS` make a long thread
+//! and a deep chain of forks, read them in pages, and print how much memory that took.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ const THREADS: usize = 6;
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = crate::arguments().collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // The disk loses its power when the environment says so, and lives until the end.
+    // The environment may cut the power of the disk, which lives until the end.
     let done = from_environment().and_then(|_disk| match words.as_slice() {
         ["write", url, seed] => write(url, seed.parse().unwrap_or(0)),
         ["long", url, items] => block_on(long(url, items.parse().unwrap_or(0))),
@@ -48,7 +48,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// One line, in one write, so that a kill cannot tear it.
+/// One write per line, so that a kill cannot tear it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(format!("{line}\n").as_bytes());
@@ -64,7 +64,7 @@ fn options() -> Options {
     Options {
         clock: Arc::new(SystemClock),
         heartbeat: Heartbeat::Automatic,
-        // Short, so that the next process can soon settle what this one leaves behind.
+        // Short, so that the next process can soon settle this one's runs.
         lease: Duration::from_millis(300),
     }
 }
@@ -89,7 +89,7 @@ fn write(url: &str, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an error is one that a writer may meet when others write too.
+/// Whether a writer may get an error because of other writers.
 fn expected(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -169,7 +169,7 @@ async fn attempt(store: &Store, rng: &mut Rng) -> Result<(), Error> {
     Ok(())
 }
 
-/// Close what a killed process left behind.
+/// Closes a run of a killed process.
 async fn settle(store: &Store, scope: &TenantScope, run: &Run) -> Result<(), Error> {
     if run.state != RunState::Interrupted {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Answers and faults as acts on a connection.
+//! Answers and faults as actions on a connection.
 
 mod status;
 mod stream;
@@ -14,7 +14,7 @@ use super::vendor::{self, Refusal, Vendor, family};
 use status::{late_error, status};
 use stream::in_stream;
 
-/// An answer that is ready to leave.
+/// A prepared answer.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedResponse {
     pub(super) head: Head,
@@ -27,7 +27,7 @@ pub(super) enum Shape {
     Streamed(Vec<Frame>),
 }
 
-/// Where and to whom an answer goes.
+/// The request that an answer is for.
 pub(super) struct To<'a> {
     pub(super) wire: &'a Wire,
     /// The number of the request.
@@ -36,7 +36,7 @@ pub(super) struct To<'a> {
     pub(super) origin: &'a str,
 }
 
-/// An answer without a fault.
+/// The actions of an answer without a fault.
 pub(super) fn plain(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     match &answer.shape {
         Shape::Whole(body) => whole(to, &answer.head, body),
@@ -44,17 +44,17 @@ pub(super) fn plain(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     }
 }
 
-/// A refusal in the vendor's words.
+/// A refusal in the vendor's form.
 pub(super) fn refusal(to: &To<'_>, refusal: &Refusal) -> Vec<Act> {
     let body = refusal.body(to.wire, to.number);
     let head = vendor::head(to.wire, refusal.status, to.number);
     sized(&head, body.to_string().as_bytes())
 }
 
-/// An answer with a fault in it.
+/// An answer with a fault.
 pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &PreparedResponse) -> Vec<Act> {
     match fault {
-        // The listener is closed; a connection that was open already ends like this.
+        // The listener is closed; an open connection ends in this way.
         Fault::Refused | Fault::Reset => vec![Act::Reset],
         Fault::Silent => vec![Act::Stall],
         Fault::CutInHead => {
@@ -83,7 +83,7 @@ pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &PreparedResponse) -> Ve
         | Fault::OutOfQuota
         | Fault::ServerError
         | Fault::Overloaded => status(to, fault),
-        // Said by the model, or rather not.
+        // The fault is part of the answer itself.
         Fault::BrokenCall => plain(to, answer),
         Fault::Stalls
         | Fault::CutBetweenEvents
@@ -125,7 +125,7 @@ fn whole(to: &To<'_>, head: &Head, body: &[u8]) -> Vec<Act> {
     }
 }
 
-/// What has been sent of a stream that goes on.
+/// The beginning of a stream that continues.
 fn begun(head: &Head, events: &[Vec<u8>]) -> Vec<Act> {
     let mut acts = vec![Act::Send(head.chunked())];
     acts.extend(events.iter().map(|event| Act::Send(chunk(event))));
@@ -209,7 +209,7 @@ fn in_body(to: &To<'_>, fault: Fault, head: &Head, body: &[u8]) -> Vec<Act> {
     }
 }
 
-/// A place inside of the first character that has several bytes, else in the middle.
+/// A position inside of the first multi-byte character, else in the middle.
 fn inside_character(bytes: &[u8]) -> usize {
     match bytes.iter().position(|byte| *byte >= 0x80) {
         Some(place) => place + 1,

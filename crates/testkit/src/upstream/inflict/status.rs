@@ -1,4 +1,4 @@
-//! Errors that have nothing to do with the request.
+//! Errors that are independent of the request.
 
 use serde_json::{Value, json};
 use throughline_model::Wire;
@@ -8,7 +8,7 @@ use super::super::http::Act;
 use super::super::vendor::{self, Refusal, Vendor, family};
 use super::{To, sized};
 
-/// A refusal that has nothing to do with the request.
+/// A refusal that is independent of the request.
 pub(super) fn status(to: &To<'_>, fault: Fault) -> Vec<Act> {
     let wire = to.wire;
     let openai = family(wire) == Vendor::OpenAi;
@@ -84,7 +84,7 @@ pub(super) fn status(to: &To<'_>, fault: Fault) -> Vec<Act> {
     sized(&head, body.to_string().as_bytes())
 }
 
-/// The vendor's error for a 200 that is none.
+/// The vendor's error in a response with status 200.
 pub(super) fn late_error(to: &To<'_>) -> Value {
     let status = if *to.wire == Wire::Anthropic {
         529

@@ -13,7 +13,7 @@ use super::{To, begun, events, inside_character, not_utf8, streamed};
 pub(super) fn in_stream(to: &To<'_>, fault: Fault, head: &Head, frames: &[Frame]) -> Vec<Act> {
     let wire = to.wire;
     let all = events(to, frames);
-    // Behind some of the text and before the end.
+    // After some of the text and before the end.
     let half = frames.len() / 2;
     let with = |acts: Vec<Act>, act: Act| acts.into_iter().chain([act]).collect();
     match fault {
@@ -74,7 +74,7 @@ pub(super) fn in_stream(to: &To<'_>, fault: Fault, head: &Head, frames: &[Frame]
     }
 }
 
-/// A stream that ends as if all had been said.
+/// A stream that ends without its end mark.
 fn endless(wire: &Wire, frames: &[Frame]) -> Vec<Frame> {
     let mut frames = frames.to_vec();
     let last = frames.pop();
@@ -136,7 +136,7 @@ fn strangers(wire: &Wire, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut sent = vec![b": \xff not even text\n\n".to_vec()];
     for (place, event) in all.iter().enumerate() {
         sent.push(event.clone());
-        // Chat Completions ends with its end mark; the others may go on after theirs.
+        // Chat Completions ends with its end mark; the others may continue after theirs.
         if place + 1 < all.len() {
             sent.push(comment.clone().into_bytes());
             sent.push(stranger.to_vec());

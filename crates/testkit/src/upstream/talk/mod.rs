@@ -1,4 +1,4 @@
-//! A model that answers from the conversation, behind any vendor's format.
+//! A model that answers from the conversation, in any vendor's format.
 
 #[cfg(test)]
 mod tests;
@@ -9,27 +9,29 @@ use throughline::{ChatClient, Demo};
 use throughline_model::{Body, Content, Message, Role, Stop, Wire};
 
 use crate::upstream::gate::Gate;
-use crate::upstream::heard::Heard;
+use crate::upstream::model_input::ModelInput;
 use crate::upstream::recorded::Recorded;
 use crate::upstream::reply::{Reply, Script};
 
-/// What it thinks when it is asked to.
+/// Its reasoning, on request.
 const THOUGHT: &str = "The tide first, then the berth.";
 
-/// What a vendor's model answers that talks like [`Demo`], so that one conversation can be held with
-/// the built-in model and with every vendor and must read the same.
+/// A model that answers like [`Demo`], so that one conversation gives the same answers with the
+/// built-in model and with every vendor.
 ///
-/// Words before a request change how it is answered: `think first: …` has reasoning before the
-/// answer, `hold: …` stops in the middle until the gate opens, `say exactly: …` is answered
-/// with just those words, and `step by step: A; B` asks for the calls of A, for those of B once
-/// there are results, and answers from the last results. With `think first: ` before it there is
-/// reasoning before each of these answers.
+/// A prefix of a request changes the answer: `think first: …` puts reasoning before it, `hold: …`
+/// waits in the middle until the gate opens, `say exactly: …` returns just these words, and `step
+/// by step: A; B` makes the calls of A, then those of B once there are results, and answers from
+/// the last results. With `think first: ` before that there is reasoning before each of these
+/// answers.
 pub fn talk(wire: &Wire, gate: &Gate) -> Script {
     let (wire, gate) = (wire.clone(), gate.clone());
-    Script::respond_with(move |request: &Recorded| answer(Heard::of(&wire, &request.body), &gate))
+    Script::respond_with(move |request: &Recorded| {
+        answer(ModelInput::of(&wire, &request.body), &gate)
+    })
 }
 
-fn answer(mut heard: Heard, gate: &Gate) -> Reply {
+fn answer(mut heard: ModelInput, gate: &Gate) -> Reply {
     let mut thinks = next_step(&mut heard).unwrap_or(false);
     let (mut holds, mut exactly) = (false, None);
     let newest = heard
@@ -65,17 +67,17 @@ fn answer(mut heard: Heard, gate: &Gate) -> Reply {
     }
 }
 
-/// The last text of a message. What a client says beside a request, such as where it runs, stands
-/// before it, and some vendors have both in one message.
+/// The last text of a message. Context that a client sends with a request precedes it, and some
+/// vendors have both in one message.
 fn last_text(message: &Message) -> String {
     let mut texts = message.contents.iter().rev().filter_map(Content::as_text);
     texts.next().unwrap_or_default().to_owned()
 }
 
-/// If the newest request is made step by step, has the conversation end with its next step. After
-/// the last one the conversation stays as it is, and ends with results. Gives whether there is
+/// If the newest request is `step by step`, makes the conversation end with its next step. After
+/// the last step the conversation does not change, and ends with results. Returns whether there is
 /// reasoning before each answer.
-fn next_step(heard: &mut Heard) -> Option<bool> {
+fn next_step(heard: &mut ModelInput) -> Option<bool> {
     let asked = heard
         .messages
         .iter()
@@ -86,7 +88,7 @@ fn next_step(heard: &mut Heard) -> Option<bool> {
         None => (false, text.as_str()),
     };
     let steps: Vec<&str> = text.strip_prefix("step by step: ")?.split("; ").collect();
-    // Results of a round stand in one message.
+    // Results of a round are one message.
     let after = heard.messages[asked..].iter();
     let rounds = after.filter(|it| it.role == Role::Tool).count();
     if let Some(step) = steps.get(rounds) {
@@ -96,7 +98,7 @@ fn next_step(heard: &mut Heard) -> Option<bool> {
     Some(thinks)
 }
 
-fn from_conversation(heard: &Heard) -> Reply {
+fn from_conversation(heard: &ModelInput) -> Reply {
     let view = View::new(heard.messages.clone());
     let request = ChatRequest {
         model: None,

@@ -36,7 +36,7 @@ async fn upstream(wire: &Wire, gate: &Gate) -> (Upstream, Arc<dyn ChatClient>) {
     (upstream, client)
 }
 
-/// What is answered to a few turns of one conversation.
+/// The answers to a few turns of one conversation.
 async fn conversation(client: Arc<dyn ChatClient>) -> Vec<String> {
     let agent = agent(client);
     let thread = agent.new_thread();
@@ -84,7 +84,8 @@ async fn an_answer_waits_in_its_middle_until_the_gate_opens() {
         while let Some(event) = stream.next().await {
             if let RunEvent::Text { delta, .. } = event {
                 told.push_str(&delta);
-                // Half of it comes before the gate, so this is reached while it is closed.
+                // Half of the answer arrives before the gate, so this is reached while it is
+                // closed.
                 gate.open();
             }
         }

@@ -1,4 +1,4 @@
-//! One case, from the question to the turn after its answers.
+//! One case, from the request for approval to the turn after the answers.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -15,10 +15,10 @@ use super::counts::Counts;
 use super::model::{Models, Opening};
 use super::server::{Server, upstream};
 
-/// A create that breaks off so often is not answered any more.
+/// How often a create may be interrupted.
 const PATIENCE: u32 = 20;
 
-/// The server, what it talks to, and what was counted.
+/// The server, its peers, and the counts.
 pub(crate) struct Campaign {
     pub(crate) charge_server: ChargeServer,
     pub(crate) models: Models,
@@ -26,14 +26,14 @@ pub(crate) struct Campaign {
     pub(crate) signal: Sender<Signal>,
     pub(crate) signals: Receiver<Signal>,
     pub(crate) counts: Counts,
-    /// A question of another response.
+    /// An approval request of another response.
     pub(crate) foreign: Option<String>,
-    /// How many creates with answers were made so far.
+    /// The number of answering creates so far.
     pub(crate) creates: u64,
     pub(crate) _scratch: Scratch,
 }
 
-/// A response that asked, and its approvals by call.
+/// A response that waits, and its approvals by call.
 struct Asked {
     response: Value,
     approvals: Vec<Approval>,
@@ -54,19 +54,19 @@ impl Asked {
     }
 }
 
-/// A create that answers.
+/// An answering create.
 struct Answering {
     request: Request,
     /// The answer to each call, in this create or in the store.
     answers: Vec<Answer>,
-    /// Whether it says `on_open_calls: "close"`.
+    /// Whether it has `on_open_calls: "close"`.
     close: bool,
-    /// The idempotency key, where it is sent with one.
+    /// The idempotency key, if it has one.
     key: String,
 }
 
 impl Campaign {
-    /// Run a case; the error says what does not hold.
+    /// Runs a case; the error names a violation.
     pub(crate) fn run(&mut self, case: &Case) -> Result<(), String> {
         self.counts.begin(case);
         let asked = self.ask(case)?;
@@ -97,7 +97,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// The model asks for the calls, and the response ends with a question for each.
+    /// The model makes the calls, and the response ends with an approval request for each.
     fn ask(&mut self, case: &Case) -> Result<Asked, String> {
         let calls = case.calls.iter();
         let calls = calls.map(|call| (call.id.clone(), call.arguments(&case.code).to_string()));
@@ -125,7 +125,7 @@ impl Campaign {
         })
     }
 
-    /// Some approvals are answered in the store, which runs nothing.
+    /// Answers some approvals in the store, which runs nothing.
     fn answer_in_store(&mut self, case: &Case, asked: &Asked) -> Result<(), String> {
         for (call, approval) in case.calls.iter().zip(&asked.approvals) {
             let decision = match (call.channel, call.answer) {
@@ -140,7 +140,7 @@ impl Campaign {
         self.nothing_ran(case, "when approvals were answered in the store")
     }
 
-    /// An answer names the question of another response: the create is refused.
+    /// Answers an approval request of another response: the create is refused.
     fn answer_foreign_question(&mut self, case: &Case, asked: &Asked) -> Result<(), String> {
         let Some(foreign) = self.foreign.clone() else {
             return Ok(());
@@ -164,7 +164,7 @@ impl Campaign {
         self.nothing_ran(case, "when an answer named another response's question")
     }
 
-    /// Answer, in one create or several.
+    /// Answers, in one create or several.
     fn answer(&mut self, case: &Case, asked: &Asked) -> Result<Settled, String> {
         let close = case.on_missing == OnMissing::Close;
         let first = self.answering(case, asked, &case.first(), close);
@@ -218,7 +218,7 @@ impl Campaign {
         self.settle(case, asked, &answering, received)
     }
 
-    /// Answers are missing: the create is refused with the open questions, and nothing runs.
+    /// Answers are missing: the create is refused with the open requests, and nothing runs.
     fn check_refusal(
         &mut self,
         case: &Case,
@@ -239,7 +239,7 @@ impl Campaign {
         self.nothing_ran(case, "when answers were missing")
     }
 
-    /// Two branches answer at once: one wins, and its answers alone take effect.
+    /// Two branches answer concurrently: one wins, and only its answers take effect.
     fn race(&mut self, case: &Case, asked: &Asked, first: Answering) -> Result<Settled, String> {
         let answers = match case.extra {
             Extra::OtherRace => case.changed(&first.answers),
@@ -275,7 +275,7 @@ impl Campaign {
             }
             other => return Err(format!("the losing branch ended with {other:?}")),
         };
-        // While the winner has not begun, there is no response to name.
+        // Until the winner has begun, there is no response to name.
         match named {
             Some(named) if named != settled.id => Err(format!(
                 "{named} is named as the winner, which is {}",
@@ -285,7 +285,7 @@ impl Campaign {
         }
     }
 
-    /// Send a create, and send it again after each kill until it is answered.
+    /// Sends a create, and repeats it after each kill until it is answered.
     fn send_until_answered(
         &mut self,
         case: &Case,
@@ -315,7 +315,7 @@ impl Campaign {
                     continue;
                 }
                 Received::Error(409, _, Some(id)) if is_in_progress(&received) => {
-                    // Reading its stream waits for its end.
+                    // Reading the stream waits for its end.
                     if let Received::Disconnected(_) = follow(&self.server.address, &id)? {
                         self.restart_after_death(case, &mut deaths)?;
                     }
@@ -340,7 +340,7 @@ impl Campaign {
             };
             if matches!(kill, Kill::At(..) | Kill::On(..)) {
                 self.counts.killed(kill, case.guard, deaths);
-                // Its faults are not for the next case.
+                // Its faults must not affect the next case.
                 self.server.restart("")?;
             }
             return match (&received, known) {
@@ -353,7 +353,7 @@ impl Campaign {
         Err(format!("the create is not answered; {known:?} was begun"))
     }
 
-    /// Start the next server after one has died.
+    /// Starts the next server after one has died.
     fn restart_after_death(&mut self, case: &Case, deaths: &mut u64) -> Result<(), String> {
         let again = case.again.filter(|_| *deaths == 0);
         *deaths += 1;
@@ -361,7 +361,7 @@ impl Campaign {
         self.server.restart(&faults.unwrap_or_default())
     }
 
-    /// Send a create, and kill the server when something has happened.
+    /// Sends a create, and kills the server at a trigger.
     fn send_and_kill(
         &mut self,
         case: &Case,
@@ -415,7 +415,7 @@ impl Campaign {
         })
     }
 
-    /// Check the response that took the calls over.
+    /// Checks the response that took the calls over.
     fn settle(
         &mut self,
         case: &Case,
@@ -453,8 +453,8 @@ impl Campaign {
         Ok(settled)
     }
 
-    /// Another branch answers the same approvals: it gets 409 with the id of the winner, and nothing
-    /// runs.
+    /// Another branch answers the same approvals: it gets 409 with the id of the winner, and
+    /// nothing runs.
     fn answer_too_late(
         &mut self,
         case: &Case,
@@ -485,7 +485,7 @@ impl Campaign {
         }
     }
 
-    /// The chain takes another turn, by another server.
+    /// The chain takes another turn, on another server.
     fn continue_chain(
         &mut self,
         case: &Case,
@@ -544,7 +544,7 @@ impl Campaign {
     }
 }
 
-/// The body of a create that answers.
+/// The body of an answering create.
 fn body(case: &Case, asked: &Asked, answers: &[Answer], close: bool) -> Value {
     let mut input = answer_items(case, asked, answers, |place| {
         let call = &case.calls[place];
@@ -576,7 +576,7 @@ fn create(case: &Case, input: &Value) -> Value {
     })
 }
 
-/// Answers to the questions, in the order of the case.
+/// The answers, in the order of the case.
 fn answer_items(
     case: &Case,
     asked: &Asked,

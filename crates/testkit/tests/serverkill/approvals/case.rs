@@ -1,5 +1,4 @@
-//! A generated case: the calls of one model response, what is answered to each, and what happens
-//! meanwhile.
+//! A generated case: the calls of one model response, the answer to each, and the faults.
 
 use serde_json::{Value, json};
 use throughline_model::Wire;
@@ -32,14 +31,14 @@ pub(crate) const POINTS: [&str; 18] = [
     "publish.post",
 ];
 
-/// How many cases there are before anything repeats: each combination of answers to two and to
-/// three calls with one id, then calls with other ids. A test run does each once.
+/// The number of cases without repetition: each combination of answers to two and to three calls
+/// with one id, then calls with other ids. A test run does each once.
 pub(crate) const SLOTS: u64 = 50;
 
 /// The combinations of answers to calls with one id.
 pub(crate) const COMBINATIONS: usize = 9 + 27;
 
-/// Which of the cases it is, by its size: sizes follow from the number of the case.
+/// The index of a case, from its size: sizes follow from the number of the case.
 pub(crate) fn slot(size: usize) -> usize {
     (size - 1) * SLOTS as usize / MAX_SIZE
 }
@@ -47,15 +46,15 @@ pub(crate) fn slot(size: usize) -> usize {
 /// How the ids of the calls relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ids {
-    /// All calls have the same.
+    /// All calls have the same id.
     Equal,
-    /// Two of three have the same.
+    /// Two of three have the same id.
     Pair,
-    /// Each has its own.
+    /// Each call has its own id.
     Different,
-    /// None has one.
+    /// No call has an id.
     Absent,
-    /// All are empty texts.
+    /// All ids are empty.
     Empty,
 }
 
@@ -71,12 +70,12 @@ impl Ids {
     }
 }
 
-/// What is answered to a question.
+/// The answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
     Yes,
     No,
-    /// Nothing.
+    /// No answer.
     Missing,
 }
 
@@ -106,17 +105,17 @@ pub(crate) enum Channel {
     Store,
 }
 
-/// One of the calls.
+/// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) id: ReplyId,
     pub(crate) amount: u64,
-    /// What is answered first.
+    /// The first answer.
     pub(crate) answer: Answer,
-    /// What is answered later if nothing was at first.
+    /// The later answer, if there was none at first.
     pub(crate) later: Answer,
     pub(crate) channel: Channel,
-    /// The reason that is sent with a refusal.
+    /// The reason of a denial.
     pub(crate) reason: Option<String>,
 }
 
@@ -129,13 +128,13 @@ impl Call {
 /// What a client does when the create was refused because answers were missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum OnMissing {
-    /// It does not come to that: the create says `on_open_calls: "close"`.
+    /// The create is not refused, because it has `on_open_calls: "close"`.
     Close,
     /// It sends all answers.
     SendAll,
-    /// It sends those that were missing.
+    /// It sends the missing ones.
     SendMissing,
-    /// It sends all, and one of the former ones is changed.
+    /// It sends all, with one of the former ones changed.
     ChangeOne,
 }
 
@@ -143,52 +142,52 @@ pub(crate) enum OnMissing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kill {
     Never,
-    /// Between asking and answering.
+    /// Between request and answer.
     Between,
-    /// During the answering create, when it passes this point so often.
+    /// During the answering create, at the n-th pass of this point.
     At(&'static str, usize),
-    /// During the answering create, so many moments after this happened.
+    /// During the answering create, some time after this trigger.
     On(Trigger, usize),
 }
 
-/// What happens before a kill.
+/// What triggers a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// The request was sent.
     Sent,
-    /// The tool ran so often.
+    /// The n-th execution of the tool.
     Charged(usize),
-    /// The upstream was asked.
+    /// The upstream was called.
     Asked,
-    /// So many events were read; the create is streamed.
+    /// The n-th event was read; the create is streamed.
     Event(usize),
 }
 
-/// What else is tried.
+/// Additional actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extra {
     Nothing,
-    /// First an answer names the question of another response.
+    /// First an answer names an approval request of another response.
     Foreign,
-    /// Two branches answer at once, alike.
+    /// Two branches answer concurrently, with the same answers.
     SameRace,
-    /// Two branches answer at once, differently.
+    /// Two branches answer concurrently, with different answers.
     OtherRace,
 }
 
 /// A case.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// Its name, which stands in inputs and arguments.
+    /// Its name, which is part of inputs and arguments.
     pub(crate) code: String,
     pub(crate) wire: Wire,
     pub(crate) ids: Ids,
     pub(crate) calls: Vec<Call>,
-    /// Whether the model says something before its calls.
+    /// Whether the model writes text before its calls.
     pub(crate) text: bool,
-    /// In which order answers stand.
+    /// The order of the answers.
     pub(crate) order: Vec<usize>,
-    /// New input, and how many answers stand before it.
+    /// New input, and how many answers precede it.
     pub(crate) input: Option<usize>,
     pub(crate) asks_streamed: bool,
     pub(crate) answers_streamed: bool,
@@ -198,9 +197,9 @@ pub(crate) struct Case {
     pub(crate) again: Option<&'static str>,
     pub(crate) guard: Guard,
     pub(crate) extra: Extra,
-    /// The answers of a branch that comes too late.
+    /// The answers of a branch that is too late.
     pub(crate) late_answers: Vec<Answer>,
-    /// Whether the chain takes another turn, by another server.
+    /// Whether the chain takes another turn, on another server.
     pub(crate) continues: bool,
 }
 
@@ -218,11 +217,11 @@ impl Case {
         let answers_here = calls
             .iter()
             .any(|call| call.answer != Answer::Missing && call.channel == Channel::Create);
-        // A create has some input.
+        // A create needs some input.
         let input = (!answers_here || rng.chance(0.4)).then(|| rng.below(count + 1));
         let answers_streamed = rng.bool();
         let kill = kill(&calls, answers_streamed, rng);
-        // Without a key and without an answer, a create that is sent again is a second order.
+        // Without a key and without an answer, a repeated create is a new request.
         let guards = match answers_here {
             true => &[Guard::Key, Guard::Sdk, Guard::None][..],
             false => &[Guard::Key, Guard::Sdk],
@@ -263,7 +262,7 @@ impl Case {
         }
     }
 
-    /// Whether something is not answered at first.
+    /// Whether some calls are not answered at first.
     pub(crate) fn is_partial(&self) -> bool {
         self.calls.iter().any(|call| call.answer == Answer::Missing)
     }
@@ -273,7 +272,7 @@ impl Case {
         self.calls.iter().map(|call| call.answer).collect()
     }
 
-    /// The answers in the end, by call; what is missing was withdrawn.
+    /// The final answers, by call; a call without one was withdrawn.
     pub(crate) fn last(&self) -> Vec<Answer> {
         let answers = self
             .calls
@@ -288,7 +287,7 @@ impl Case {
         answers.collect()
     }
 
-    /// The same answers with one of them turned, by call; none if the create answers nothing.
+    /// The same answers with one of them inverted, by call; `None` if the create answers nothing.
     pub(crate) fn changed(&self, answers: &[Answer]) -> Option<Vec<Answer>> {
         let turned = self.order.iter().copied().find(|place| {
             let call = &self.calls[*place];
@@ -306,7 +305,7 @@ impl Case {
     }
 }
 
-/// Which ids calls have, and what is answered to each.
+/// The ids of the calls, and the answer to each.
 fn combination(slot: usize, rng: &mut Rng) -> (Ids, Vec<Answer>) {
     const ANSWERS: [Answer; 3] = [Answer::Yes, Answer::No, Answer::Missing];
     let ids = match slot {
@@ -339,7 +338,7 @@ fn combination(slot: usize, rng: &mut Rng) -> (Ids, Vec<Answer>) {
 fn wire(ids: Ids, rng: &mut Rng) -> Wire {
     match ids {
         Ids::Equal | Ids::Pair | Ids::Different => rng.pick(&WIRES).clone(),
-        // Compatible servers send what they like, and Gemini's calls had no ids for years.
+        // Compatible servers are not strict, and Gemini's calls had no ids for years.
         Ids::Absent => rng.pick(&[Wire::OpenAiChat, Wire::Gemini]).clone(),
         Ids::Empty => Wire::OpenAiChat,
     }
@@ -358,7 +357,7 @@ fn calls(ids: Ids, answers: &[Answer], code: &str, rng: &mut Rng) -> Vec<Call> {
             Ids::Absent => ReplyId::Absent,
             Ids::Empty => ReplyId::Given(String::new()),
         },
-        // Neighbours differ, unless the very same call is made twice.
+        // Neighbours differ, unless the same call is made twice.
         amount: 1 + amounts + if alike { 0 } else { place as u64 * 7 },
         answer: *answer,
         later: *rng.pick(&[Answer::Yes, Answer::No]),

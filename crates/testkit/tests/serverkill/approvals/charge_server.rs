@@ -9,12 +9,12 @@ use std::sync::mpsc::Sender;
 use serde_json::Value;
 use throughline_testkit::Scratch;
 
-/// What a test waits for before it kills the server.
+/// A trigger for a kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// The tool ran for this case.
     Charged(String),
-    /// The upstream was shown results of this case.
+    /// The upstream was sent results of this case.
     Asked(String),
     /// The client read an event of its stream.
     Event,
@@ -22,18 +22,18 @@ pub(crate) enum Signal {
     Over,
 }
 
-/// One execution of the tool, as its log has it.
+/// An execution of the tool, from its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Charge {
     pub(crate) amount: u64,
-    /// Different for each execution; stands in the output of the tool.
+    /// Unique for each execution; part of the tool's output.
     pub(crate) receipt: String,
     /// The idempotency key that came with the call.
     pub(crate) key: String,
 }
 
 impl Charge {
-    /// What the tool returned.
+    /// The output of the tool.
     pub(crate) fn output(&self) -> String {
         format!("charged {}, receipt {}", self.amount, self.receipt)
     }
@@ -42,13 +42,13 @@ impl Charge {
 /// The MCP server.
 pub(crate) struct ChargeServer {
     child: Child,
-    /// It ends with its input.
+    /// The server ends when this is closed.
     _input: Option<ChildStdin>,
     pub(crate) url: String,
     log: PathBuf,
     read: u64,
     charges: HashMap<String, Vec<Charge>>,
-    /// How often the tool ran, for all cases.
+    /// The total number of executions.
     pub(crate) count: u64,
 }
 
@@ -80,7 +80,7 @@ impl ChargeServer {
                 let Some(case) = line.strip_prefix("charged ") else {
                     continue;
                 };
-                // The test may be over.
+                // The test may have ended.
                 let _ = signals.send(Signal::Charged(case.to_owned()));
             }
         });
@@ -107,7 +107,7 @@ impl ChargeServer {
         file.seek(SeekFrom::Start(self.read))?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        // A line that is being written is read the next time.
+        // An incomplete line is read the next time.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         self.read += whole as u64;
         for line in text[..whole].lines() {
@@ -126,7 +126,7 @@ impl ChargeServer {
 
 impl Drop for ChargeServer {
     fn drop(&mut self) {
-        // It is the one that was started here.
+        // This is the process that was started here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

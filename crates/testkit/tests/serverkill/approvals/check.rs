@@ -1,4 +1,4 @@
-//! What must hold of responses, approvals and requests, by the place of each call.
+//! Invariants of responses, approvals and requests, by the position of each call.
 
 use serde_json::Value;
 use throughline_model::json::RawJson;
@@ -8,10 +8,10 @@ use throughline_testkit::upstream::Entry;
 use super::case::{Answer, Case, Channel};
 use super::charge_server::Charge;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It ran, and its output is that of this execution.
+    /// It ran, in this execution.
     Ran(Charge),
     /// It was dispatched before a kill, and its result is lost.
     Unknown,
@@ -21,25 +21,26 @@ pub(crate) enum Outcome {
     Withdrawn,
 }
 
-/// The response that took the calls over, and what became of each.
+/// The response that took the calls over, and the outcome of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) id: String,
     pub(crate) outcomes: Vec<Outcome>,
-    /// The calls as the response shows them.
+    /// The calls in the output of the response.
     pub(crate) items: Vec<Value>,
 }
 
-/// Which request of a chain.
+/// A request of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// That of the create that answered.
+    /// The request of the answering create.
     Answer,
-    /// That of the turn after it.
+    /// The request of the turn after it.
     Next,
 }
 
-/// Each call is asked about at its own place, in the response and in the store.
+/// Checks that each call has an approval request at its own position, in the response and in the
+/// store.
 pub(crate) fn questions(
     case: &Case,
     response: &Value,
@@ -67,7 +68,7 @@ pub(crate) fn questions(
     Ok(())
 }
 
-/// An approval is about the call at its place.
+/// Checks that an approval shows the call at its position.
 fn shown(place: usize, wanted: &Value, approval: &Approval) -> Result<(), String> {
     let arguments = detail(approval, "arguments");
     let found: Value = serde_json::from_str(&arguments).unwrap_or_default();
@@ -95,8 +96,8 @@ fn missing<'c>(case: &'c Case, answers: &'c [Answer]) -> impl Fn(usize) -> bool 
     }
 }
 
-/// A refusal names what was not answered, and nothing else: by the question, or by the call where
-/// that says which one is meant.
+/// Checks that a refusal names the unanswered calls only: by the approval request, or by the call
+/// if that is unambiguous.
 pub(crate) fn named(
     case: &Case,
     answers: &[Answer],
@@ -119,7 +120,7 @@ pub(crate) fn named(
     Ok(())
 }
 
-/// After a refusal nothing was used, and no answer stands at another call's place.
+/// Checks that a refusal used no approval, and recorded no answer for another call.
 pub(crate) fn untouched(
     case: &Case,
     answers: &[Answer],
@@ -148,7 +149,7 @@ pub(crate) fn untouched(
     Ok(())
 }
 
-/// What became of the calls, by the items of the response and by the log of the tool. After a kill
+/// The outcomes of the calls, from the items of the response and the log of the tool. After a kill
 /// a result may be lost, and nothing else.
 pub(crate) fn response(
     case: &Case,
@@ -163,7 +164,7 @@ pub(crate) fn response(
     }
     let mut items = items(response, "mcp_call");
     items.retain(|item| item["status"] != "incomplete");
-    // Calls that were withdrawn without any answer may have no items.
+    // Withdrawn calls without any answer may have no items.
     let unanswered = answers.iter().all(|answer| *answer == Answer::Missing);
     if unanswered && items.is_empty() && charges.is_empty() {
         let outcomes = vec![Outcome::Withdrawn; answers.len()];
@@ -206,7 +207,7 @@ pub(crate) fn response(
         }
         outcomes.push(outcome);
     }
-    // What is left ran, and its result was lost.
+    // The remaining calls ran, and their results were lost.
     let places = || case.calls.iter().zip(&outcomes);
     for charge in &left {
         let same = |(call, outcome): &(&super::case::Call, &Outcome)| {
@@ -227,7 +228,7 @@ pub(crate) fn response(
     ended(case, response, outcomes).map_err(wrong)
 }
 
-/// The last item is the answer of the model.
+/// Checks that the last item is the answer of the model.
 fn ended(case: &Case, response: &Value, outcomes: Vec<Outcome>) -> Result<Settled, String> {
     let done = format!("[[done {}/", case.code);
     let last = response["output"]
@@ -244,7 +245,7 @@ fn ended(case: &Case, response: &Value, outcomes: Vec<Outcome>) -> Result<Settle
     })
 }
 
-/// The approvals of the calls stand where the calls do.
+/// Checks that the approvals of the calls are at the positions of the calls.
 pub(crate) fn approvals(
     case: &Case,
     outcomes: &[Outcome],
@@ -265,7 +266,7 @@ pub(crate) fn approvals(
     Ok(())
 }
 
-/// A request has each call with its own result, then the messages that came after.
+/// Checks that a request has each call with its own result, then the later messages.
 pub(crate) fn request(
     case: &Case,
     settled: &Settled,
@@ -289,7 +290,7 @@ pub(crate) fn request(
         if *arguments != call.arguments(&case.code) {
             return Err(wrong(&format!("call {place} has other arguments")));
         }
-        // Where ids repeat, or there are none, the order says which result is whose.
+        // Without unique ids, the order says which result belongs to which call.
         let same = |entry: &&Entry| matches!(entry, Entry::Call { id: other, .. } if other == id);
         let before = calls[..place].iter().filter(same).count();
         let mut own = results.iter().filter_map(|entry| match entry {
@@ -332,7 +333,8 @@ pub(crate) fn request(
     }
 }
 
-/// The input items of the next turn show questions and calls as the responses did.
+/// Checks that the input items of the next turn show approval requests and calls as the responses
+/// did.
 pub(crate) fn listed(
     case: &Case,
     settled: &Settled,
@@ -341,7 +343,7 @@ pub(crate) fn listed(
 ) -> Result<(), String> {
     let list = listed["data"].as_array().into_iter().flatten();
     let of = |kind: &'static str| list.clone().filter(move |item| item["type"] == kind);
-    // A question that was answered need not be listed.
+    // An answered approval request need not be listed.
     for item in of("mcp_approval_request") {
         let place = questions.iter().position(|id| item["id"] == **id);
         let own = place.map(|place| case.calls[place].arguments(&case.code));
@@ -376,7 +378,7 @@ fn items<'r>(response: &'r Value, kind: &str) -> Vec<&'r Value> {
     output.filter(|item| item["type"] == kind).collect()
 }
 
-/// Arguments as they stand in an item.
+/// The arguments of an item, parsed.
 fn parsed(arguments: &Value) -> Value {
     serde_json::from_str(arguments.as_str().unwrap_or_default()).unwrap_or_default()
 }

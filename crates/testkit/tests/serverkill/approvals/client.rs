@@ -1,16 +1,16 @@
-//! Sending a request and reading what comes back.
+//! Sends requests and reads responses.
 
 use serde_json::Value;
 use throughline_testkit::serverkill::{Event, Exchange, Request};
 
-/// What came back for a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Received {
-    /// A response, to its end.
+    /// A complete response.
     Response(Value),
-    /// An error: its status, its body, and the response that is being worked on.
+    /// An error: its status, its body, and the response in progress.
     Error(u16, Value, Option<String>),
-    /// The connection broke off; the response, as far as it is known.
+    /// The connection broke; the response, if known.
     Disconnected(Option<String>),
 }
 
@@ -24,7 +24,7 @@ impl Received {
     }
 }
 
-/// Send a request and read its answer; `on_event` is called for each event that is read.
+/// Sends a request and reads its response; `on_event` is called for each event.
 pub(crate) fn send(
     address: &str,
     request: &Request,
@@ -50,7 +50,7 @@ pub(crate) fn send(
     })
 }
 
-/// Follow a response to its end.
+/// Reads a response to its end.
 pub(crate) fn follow(address: &str, response: &str) -> Result<Received, String> {
     let request = Request::get(format!("/v1/responses/{response}?stream=true"));
     send(address, &request, || {})

@@ -1,4 +1,4 @@
-//! What was counted, and what must have been met.
+//! The counts, and the minimum coverage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use throughline_testkit::serverkill::Guard;
 use super::case::{COMBINATIONS, Case, Ids, Kill, POINTS, SLOTS, Trigger};
 use super::check::{Outcome, Settled};
 
-/// What was counted.
+/// The counts.
 #[derive(Default)]
 pub(crate) struct Counts {
     cases: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Counts {
     rejected: u64,
     withdrawn: u64,
     points: BTreeSet<&'static str>,
-    /// Kills at points that were reached, kills after events, and kills of the server that took over.
+    /// Kills at reached points, kills after events, and kills of the server that took over.
     at_points: u64,
     on_events: u64,
     of_successors: u64,
@@ -50,7 +50,7 @@ impl Counts {
         self.with_input += u64::from(case.input.is_some());
     }
 
-    /// A create was answered after so many servers had died.
+    /// Counts a create that was answered after this many deaths of servers.
     pub(crate) fn killed(&mut self, kill: Kill, guard: Guard, deaths: u64) {
         if deaths == 0 {
             return;
@@ -83,7 +83,7 @@ impl Counts {
         }
     }
 
-    /// Print what was counted; `executions` are those of the tool's log.
+    /// Prints the counts; `executions` are those of the tool's log.
     #[expect(clippy::print_stdout, reason = "the test command shows these lines")]
     pub(crate) fn print(&self, executions: u64) {
         for (combination, count) in &self.combinations {
@@ -142,9 +142,9 @@ impl Counts {
         );
     }
 
-    /// A campaign that met too little proves nothing.
+    /// Why the campaign covered too little, if it did.
     pub(crate) fn is_void(&self, executions: u64) -> Option<&'static str> {
-        // A case that is replayed stands for itself.
+        // A replayed case need not cover anything else.
         if self.cases < SLOTS {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Approvals over HTTP: calls of one model response whose ids repeat, are missing or differ; every
-//! answer to each of them; and servers that are killed before and while answers are taken.
+//! answer to each of them; and servers that are killed before and during the answers.
 //!
 //! The tool is that of an MCP server made with the official SDK, which logs each execution. The
-//! upstreams are here, the server is a process, and its store is read from outside.
+//! upstreams are in the test, the server is a process, and the test also reads its store directly.
 
 mod campaign;
 mod case;
@@ -26,9 +26,9 @@ use server::Server;
 
 const NAME: &str = "r25_over_http_each_answer_runs_its_own_call_once_and_no_other";
 
-/// R25: answers over HTTP, by every upstream, in any order, in one create or several, by branches
-/// that race or come late, across kills and retries. What runs is what was approved, each once, and
-/// items, approvals and the next model request say so at each call's own place.
+/// R25: answers over HTTP, with every upstream, in any order, in one create or several, by branches
+/// that race or are late, across kills and retries. The approved calls run, each once, and items,
+/// approvals and the next model request have each call's outcome at its own position.
 #[test]
 fn r25_over_http_each_answer_runs_its_own_call_once_and_no_other() {
     let python = std::env::var("THROUGHLINE_PYTHON").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The scripted upstreams, and what they were sent.
+//! The scripted upstreams, and the requests that they received.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -21,10 +21,10 @@ pub(crate) const WIRES: [Wire; 4] = [
     Wire::OpenAiResponses,
 ];
 
-/// What the model of a case says first.
+/// The first response of a case's model.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// Whether it says something before its calls.
+    /// Whether it writes text before its calls.
     pub(crate) text: bool,
     /// Ids and arguments of the calls.
     pub(crate) calls: Vec<(ReplyId, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct Opening {
 pub(crate) enum Outage {
     /// From the first request on.
     First,
-    /// When it is told what the tools answered.
+    /// From the request with the results of the calls on.
     AfterCalls,
 }
 
@@ -44,7 +44,7 @@ struct Case {
     outage: Option<Outage>,
     opening: Option<Opening>,
     asked: u32,
-    /// The requests that came after the calls.
+    /// The requests after the calls.
     requests: Vec<Vec<Entry>>,
 }
 
@@ -75,42 +75,42 @@ impl Models {
         upstreams.map(|upstream| (upstream.wire(), upstream.base_url()))
     }
 
-    /// From now on a case is known.
+    /// Registers a case.
     pub(crate) fn expect(&self, case: &str, opening: Opening) {
         let mut cases = locked(&self.cases);
         cases.entry(case.to_owned()).or_default().opening = Some(opening);
     }
 
-    /// From now on the service of a case fails, or does not.
+    /// Starts or ends the outage of a case's service.
     pub(crate) fn fail(&self, case: &str, outage: Option<Outage>) {
         let mut cases = locked(&self.cases);
         cases.entry(case.to_owned()).or_default().outage = outage;
     }
 
-    /// How often the model of a case was asked.
+    /// The number of model calls of a case.
     pub(crate) fn asked(&self, case: &str) -> u32 {
         locked(&self.cases).get(case).map_or(0, |case| case.asked)
     }
 
-    /// The requests of a case that came after its calls.
+    /// The requests of a case after its calls.
     pub(crate) fn requests(&self, case: &str) -> Vec<Vec<Entry>> {
         let cases = locked(&self.cases);
         let case = cases.get(case);
         case.map(|case| case.requests.clone()).unwrap_or_default()
     }
 
-    /// A case is over.
+    /// Removes a case.
     pub(crate) fn forget(&self, case: &str) {
         locked(&self.cases).remove(case);
     }
 
-    /// Requests that the vendor would refuse.
+    /// The number of requests that the vendor would refuse.
     pub(crate) fn refused(&self) -> usize {
         let upstreams = self.upstreams.iter();
         upstreams.map(|upstream| upstream.counts().refused).sum()
     }
 
-    /// The first refusal, in the words of the vendor.
+    /// The first refusal, in the vendor's words.
     pub(crate) fn refusal(&self) -> Option<String> {
         let requests = self.upstreams.iter().flat_map(Upstream::requests);
         let mut refused = requests.filter(|one| !one.is_accepted());
@@ -132,7 +132,7 @@ fn script(wire: Wire, cases: Cases, signals: Sender<Signal>) -> Script {
         let called = |entry: &Entry| matches!(entry, Entry::Call { .. });
         let mut cases = locked(&cases);
         let case = cases.entry(code.to_owned()).or_default();
-        // Some never get an answer, some not the first time.
+        // Some outages are permanent, some end with the next request.
         case.asked += 1;
         if code.starts_with("stalls") || code.starts_with("late") && case.asked == 1 {
             return Reply::text("One moment.").with_fault(Fault::Stalls);
@@ -158,7 +158,7 @@ fn script(wire: Wire, cases: Cases, signals: Sender<Signal>) -> Script {
         case.requests.push(entries);
         let number = case.requests.len();
         drop(cases);
-        // The test may be over.
+        // The test may have ended.
         let _ = signals.send(Signal::Asked(code.to_owned()));
         Reply::text(format!("[[done {code}/{number}]] That is that."))
     })

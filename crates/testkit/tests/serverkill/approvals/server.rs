@@ -1,4 +1,4 @@
-//! The server under test: its processes one after the other, and its store.
+//! The server under test: its processes in sequence, and its store.
 
 use serde_json::Value;
 use throughline_model::Wire;
@@ -15,7 +15,7 @@ use crate::serverkill::process::Process;
 /// How far each server's clock is ahead of the one before: more than a lease.
 const APART: u64 = 10_500;
 
-/// A server that dies as often while it starts does not start.
+/// How often a server may die while it starts.
 const STARTS: usize = 20;
 
 /// How many approvals are listed to find those of one response; the newest come first.
@@ -77,7 +77,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Kill the server, if it still is there, and start another one.
+    /// Kills the server, if it is running, and starts another one.
     pub(crate) fn restart(&mut self, faults: &str) -> Result<(), String> {
         self.kill();
         let mut faults = faults;
@@ -93,7 +93,8 @@ impl Server {
                     self.address = address;
                     return Ok(());
                 }
-                // It takes over unfinished runs as soon as it starts, and a fault can kill it there.
+                // It takes over unfinished runs as soon as it starts, and a fault can kill it
+                // there.
                 Err(_) if !faults.is_empty() => faults = "",
                 Err(error) => return Err(error),
             }
@@ -101,7 +102,7 @@ impl Server {
         Err("the server does not start".to_owned())
     }
 
-    /// Kill the server as `kill -9` does.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
@@ -113,12 +114,12 @@ impl Server {
         self.process.as_mut().is_none_or(Process::is_gone)
     }
 
-    /// A response as it is read again.
+    /// Reads a response.
     pub(crate) fn read(&self, response: &str) -> Result<Value, String> {
         self.get(&format!("/v1/responses/{response}"))
     }
 
-    /// The items that a response goes on from, oldest first.
+    /// The input items of a response, oldest first.
     pub(crate) fn input_items(&self, response: &str) -> Result<Value, String> {
         self.get(&format!(
             "/v1/responses/{response}/input_items?order=asc&limit=100"
@@ -139,7 +140,7 @@ impl Server {
         }
     }
 
-    /// The approvals that a response asked for, in the order of its calls.
+    /// The approvals that a response requested, in the order of its calls.
     pub(crate) fn approvals(&self, response: &str) -> Result<Vec<Approval>, String> {
         let run: RunId = response
             .parse()
@@ -152,7 +153,7 @@ impl Server {
         Ok(found)
     }
 
-    /// Answer an approval without continuing its response, as `approvals answer` does.
+    /// Answers an approval without continuing its response, as `approvals answer` does.
     pub(crate) fn answer(
         &self,
         approval: &Approval,

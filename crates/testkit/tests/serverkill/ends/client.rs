@@ -1,20 +1,20 @@
-//! Sending a create and reading how it ends.
+//! Sends a create and reads its end.
 
 use serde_json::Value;
 use throughline_testkit::serverkill::{Event, Exchange, Request};
 
-/// How a create ended for its client.
+/// The end of a create, as its client sees it.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// With a response, in whichever final state.
+    /// A response in a final state.
     Told(Value),
     /// The outcome of this response is not known yet.
     Unknown(String),
-    /// Nothing began.
+    /// Nothing was begun.
     Refused(u16, Value),
 }
 
-/// Send a create and read all of its answer.
+/// Sends a create and reads its whole answer.
 pub(crate) fn send(address: &str, request: &Request) -> Result<End, String> {
     let broken = |error: std::io::Error| format!("the connection broke off: {error}");
     let mut answer = Exchange::open(address, request).map_err(broken)?;

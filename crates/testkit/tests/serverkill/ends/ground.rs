@@ -1,4 +1,4 @@
-//! The servers, what they talk to, and their store.
+//! The servers, their peers, and their store.
 
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
@@ -16,10 +16,10 @@ use crate::serverkill::process::Process;
 /// How far each server's clock is ahead of the one before: more than a lease.
 const APART: u64 = 10_500;
 
-/// A run that is not settled after this time is stuck.
+/// How long a run may take to be settled.
 const STUCK: Duration = Duration::from_secs(15);
 
-/// An interpreter with the MCP SDK; says that the test is skipped if there is none.
+/// An interpreter with the MCP SDK; prints that the test is skipped if there is none.
 #[expect(
     clippy::print_stdout,
     reason = "the test command reads what was skipped"
@@ -33,7 +33,7 @@ pub(crate) fn python(test: &str) -> Option<String> {
     Some(python)
 }
 
-/// A server on a disk that can be full, another one on the same store, and what they talk to.
+/// A server on a disk that can be full, a second server on the same store, and their peers.
 pub(crate) struct Ground {
     pub(crate) charge_server: ChargeServer,
     pub(crate) models: Models,
@@ -101,7 +101,7 @@ impl Ground {
         Process::start(&words, faults)
     }
 
-    /// Kill the server, if there is one, and start another one on a disk with room.
+    /// Kills the server, if it is running, and starts another one on a disk with space.
     pub(crate) fn restart(&mut self, faults: &str) -> Result<(), String> {
         if let Some(mut process) = self.process.take() {
             process.kill();
@@ -111,13 +111,13 @@ impl Ground {
         Ok(())
     }
 
-    /// Tell the disk of the server something.
+    /// Sends a command to the simulated disk of the server.
     pub(crate) fn order(&mut self, line: &str) -> Result<(), String> {
         let process = self.process.as_mut().ok_or("there is no server")?;
         process.order(line)
     }
 
-    /// A response as it is read again.
+    /// Reads a response.
     pub(crate) fn read(&self, id: &str) -> Result<Value, String> {
         let request = Request::get(format!("/v1/responses/{id}"));
         let failed = |error: std::io::Error| format!("{id} cannot be read: {error}");
@@ -129,7 +129,7 @@ impl Ground {
         }
     }
 
-    /// Wait until a response is settled; the response, and how many milliseconds that took.
+    /// Waits until a response is settled; returns it, and the milliseconds that it took.
     pub(crate) fn settled(&self, id: &str) -> Result<(Value, u128), String> {
         let began = Instant::now();
         loop {
@@ -144,7 +144,7 @@ impl Ground {
         }
     }
 
-    /// Send a create that gets no answer, and wait until its run has begun.
+    /// Sends a create without reading its answer, and waits until its run has begun.
     pub(crate) fn begin(&self, code: &str) -> Result<TcpStream, String> {
         let request = super::request(code, false);
         let sent = Exchange::send(&self.address, &request).map_err(|error| error.to_string())?;
@@ -158,7 +158,7 @@ impl Ground {
         Ok(sent)
     }
 
-    /// Wait until the run of a key is settled; how many milliseconds that took.
+    /// Waits until the run of a key is settled; returns the milliseconds that it took.
     pub(crate) fn finished(&self, key: &str) -> Result<u128, String> {
         let began = Instant::now();
         loop {
@@ -170,7 +170,7 @@ impl Ground {
         }
     }
 
-    /// The run that was begun with a key, if it is among the newest.
+    /// The run of a key, if it is among the newest.
     fn run(&self, key: &str) -> Result<Option<Run>, String> {
         let name = format!("key:{key}");
         let all = RunFilter::default();
@@ -180,15 +180,15 @@ impl Ground {
         Ok(runs.find(|run| run.key.as_deref() == Some(&name)))
     }
 
-    /// Start another server on the same store, and wait until it has finished the run of a key; how
-    /// often that was taken over.
+    /// Starts another server on the same store, and waits until it has finished the run of a key;
+    /// returns how often that was taken over.
     pub(crate) fn second_finishes(&mut self, key: &str) -> Result<u32, String> {
         let mut began = Instant::now();
         loop {
             match self.run(key)? {
                 Some(run) if run.state.is_settled() => return Ok(run.attempt),
                 Some(_) if self.second.is_none() => {
-                    // It has begun, so that its server is held up or about to be.
+                    // The run has begun, so that its server is paused or about to be.
                     std::thread::sleep(Duration::from_millis(500));
                     self.second = Some(self.process("")?);
                     began = Instant::now();
@@ -199,7 +199,7 @@ impl Ground {
         }
     }
 
-    /// End the second server.
+    /// Stops the second server.
     pub(crate) fn leave_second(&mut self) {
         if let Some((mut process, _)) = self.second.take() {
             process.kill();

@@ -1,5 +1,5 @@
-//! Idempotency keys: whatever a key looks like and whatever fails, an order that is sent again with it
-//! is the same order, or is refused by name.
+//! Idempotency keys: for any key and any fault, a retried request is the same request, or is
+//! refused by name.
 
 use serde_json::json;
 use throughline_testkit::serverkill::Request;
@@ -10,16 +10,16 @@ use super::ground::{Ground, python};
 use super::opening;
 use crate::serverkill::approvals::Outage;
 
-/// What happens to an order with a key.
+/// What happens to a request with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// It is not to be stored.
+    /// It has `store: false`.
     NotStored,
     /// The upstream fails before the tool runs, or after.
     Outage(Outage),
     /// The server is killed after the answer.
     Restart,
-    /// The upstream fails, and the server is killed before it is well again.
+    /// The upstream fails, and the server is killed before it recovers.
     OutageAndRestart(Outage),
     None,
 }
@@ -57,12 +57,12 @@ struct Counts {
     ran: u64,
 }
 
-/// Whether an order was carried out, for its client.
+/// Whether a request was completed, for its client.
 fn is_completed(end: &End) -> bool {
     matches!(end, End::Told(response) if response["status"] == "completed")
 }
 
-/// Send an order until it is carried out, with some trouble on the way, and once more.
+/// Retries a request until it is completed, with faults, and then once more.
 fn order(
     ground: &mut Ground,
     counts: &mut Counts,
@@ -74,7 +74,7 @@ fn order(
     ground.models.expect(code, opening(code));
     ground.models.fail(code, trouble.outage());
     let body = json!({
-        // Each has a model of its own, so that no breaker stops the others.
+        // Each request has a model of its own, so that no breaker affects the others.
         "model": format!("openairesponses/model-{code}"),
         "input": format!("[[case {code}]] Charge it."),
         "tools": [{"type": "mcp", "server_label": "bank", "require_approval": "never"}],
@@ -115,7 +115,7 @@ fn order(
         return Err(format!("it ends with {told}"));
     }
     counts.completed += 1;
-    // From now on it is the same for ever.
+    // From now on the answer must not change.
     match send(&ground.address, &request)? {
         End::Told(again) if again == told => {}
         other => return Err(format!("{told} was told, and then {other:?}")),
@@ -132,8 +132,8 @@ fn order(
     }
 }
 
-/// R8 over HTTP: keys of text and of other bytes, with orders that are not stored, upstreams that fail
-/// and servers that are killed.
+/// R8 over HTTP: keys of text and of other bytes, with unstored requests, failing upstreams and
+/// killed servers.
 #[test]
 fn r8_over_http_a_key_is_honoured_or_refused_whatever_fails() {
     let name = "r8_over_http_a_key_is_honoured_or_refused_whatever_fails";

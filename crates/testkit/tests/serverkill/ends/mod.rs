@@ -1,4 +1,4 @@
-//! Ends that one server cannot store: its disk is full from some write of a run on, or it is held up
+//! Ends that a server cannot store: its disk is full from some write of a run on, or it is paused
 //! until another server has taken the run over. The end that a client receives must equal the
 //! recorded one at any later time, and a tool with the effect `once` must not run twice.
 //!
@@ -17,14 +17,14 @@ use crate::serverkill::approvals::Opening;
 use client::{End, send};
 use ground::{Ground, python};
 
-/// How the disk gets room again.
+/// When the disk gets space again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heal {
     Live,
     Restart,
 }
 
-/// Where a server is held up before a write of a run. None of these holds a lock of the store.
+/// Where a server is paused before a write of a run. It holds no lock of the store at these points.
 const HELD: [&str; 5] = [
     "model.pre_send",
     "model.headers",
@@ -33,11 +33,11 @@ const HELD: [&str; 5] = [
     "tool.returned",
 ];
 
-/// How long it is held up at least and at most, in milliseconds: from less than the other one needs to
+/// The shortest and the longest pause, in milliseconds: from less than the other server needs to
 /// take the run over to much more than a lease.
 const HELD_FOR: (u64, u64) = (1_000, 20_000);
 
-/// The writes of a run with one tool call, and some more.
+/// The number of writes of a run with one tool call, and some more.
 const WRITES: usize = 120;
 
 #[derive(Default)]
@@ -87,7 +87,7 @@ fn opening(code: &str) -> Opening {
     }
 }
 
-/// The end that a client knows: what the record says later must be the same.
+/// Checks that the recorded end always equals the one that the client received.
 fn check(
     ground: &mut Ground,
     counts: &mut Counts,
@@ -119,7 +119,7 @@ fn check(
             None
         }
     };
-    // Sent again with its key, it is the same order.
+    // A retry with its key is the same request.
     let again = match send(&ground.address, request)? {
         End::Told(response) => response,
         other => return Err(format!("sent again it ends with {other:?}")),
@@ -137,7 +137,7 @@ fn check(
     if read["status"] == "completed" {
         counts.completed += 1;
     }
-    // One that was about to run when its server died may not have.
+    // A call that was about to run when its server died may not have run.
     let charges = ground.charge_server.charges(code)?;
     counts.ran += charges.len() as u64;
     match charges.len() {
@@ -146,8 +146,8 @@ fn check(
     }
 }
 
-/// R14 over HTTP: the disk is full from any write of a run on, and gets room again while the server
-/// lives or before the next one starts.
+/// R14 over HTTP: the disk is full from any write of a run on, and gets space again while the
+/// server lives or before the next one starts.
 #[test]
 fn r14_over_http_no_client_hears_of_an_end_that_is_not_recorded() {
     let name = "r14_over_http_no_client_hears_of_an_end_that_is_not_recorded";
@@ -200,7 +200,7 @@ fn r14_over_http_no_client_hears_of_an_end_that_is_not_recorded() {
 const STALLED: usize = 70;
 const LATE: usize = 5;
 
-/// R9 over HTTP: runs that stall again when they are taken over keep no other run waiting.
+/// R9 over HTTP: runs that stall again when they are taken over do not delay others.
 #[test]
 fn r9_over_http_orphans_that_stall_keep_no_other_waiting() {
     let name = "r9_over_http_orphans_that_stall_keep_no_other_waiting";
@@ -211,7 +211,7 @@ fn r9_over_http_orphans_that_stall_keep_no_other_waiting() {
         let code = rng.next_u64() >> 16;
         let stalls = (0..STALLED).map(|no| format!("stalls{code:012x}{no}"));
         let late: Vec<String> = (0..LATE).map(|no| format!("late{code:012x}{no}")).collect();
-        // Those that stall are older, and come first wherever runs are listed.
+        // The stalling runs are older, and are listed first.
         let stalling = stalls
             .map(|code| ground.begin(&code))
             .collect::<Result<Vec<_>, _>>()?;
@@ -233,8 +233,8 @@ fn r9_over_http_orphans_that_stall_keep_no_other_waiting() {
     );
 }
 
-/// R9 and R14 over HTTP: a server is held up in the middle of a run until another one has finished
-/// it. Its client gets the end that the other one made.
+/// R9 and R14 over HTTP: a server is paused in the middle of a run until another one has finished
+/// it. Its client gets the end that the other one recorded.
 #[test]
 fn r9_over_http_the_client_of_a_fenced_owner_gets_the_end_of_the_new_one() {
     let name = "r9_over_http_the_client_of_a_fenced_owner_gets_the_end_of_the_new_one";

@@ -1,9 +1,9 @@
-//! Which tools a plain request asks for, and with what.
+//! Parses the tools that a plain request asks for, and their arguments.
 
 use throughline_model::ToolDef;
 use throughline_model::json::{self, Node, ObjectWriter, Value};
 
-/// The tools that a request names, in its order, with their arguments as JSON text.
+/// The tools that a request names, in order, with their arguments as JSON.
 pub(super) fn asked(text: &str, tools: &[ToolDef]) -> Vec<(String, String)> {
     let words = words(text);
     let mut found: Vec<(&ToolDef, Vec<&Word>)> = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn asked(text: &str, tools: &[ToolDef]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The same, and if it names none the first tool on offer.
+/// Like [`asked`]; if the request names no tool, the first one on offer.
 pub(super) fn asked_or_first(text: &str, tools: &[ToolDef]) -> Vec<(String, String)> {
     let found = asked(text, tools);
     match tools.first() {
@@ -37,10 +37,10 @@ pub(super) fn asked_or_first(text: &str, tools: &[ToolDef]) -> Vec<(String, Stri
     }
 }
 
-/// A word of a request; what stands in quotes is one.
+/// A word of a request; quoted text is one word.
 struct Word {
     text: String,
-    /// Whether it is `key=value`.
+    /// Whether the word is `key=value`.
     is_pair: bool,
 }
 
@@ -56,7 +56,7 @@ fn words(text: &str) -> Vec<Word> {
         match quote {
             Some(open) if c == open => quote = None,
             Some(_) => word.push(c),
-            // An apostrophe inside a word is none.
+            // An apostrophe inside a word is not a quote.
             None if c == '"' || (c == '\'' && (word.is_empty() || word.ends_with('='))) => {
                 quote = Some(c);
             }
@@ -81,7 +81,7 @@ fn pair(word: &str) -> Option<(&str, &str)> {
     (!key.is_empty() && key.chars().all(is_name)).then_some((key, value))
 }
 
-/// The arguments in the words behind a tool's name: pairs, or else one text.
+/// The arguments in the words after a tool's name: pairs, or else one text.
 fn arguments(tool: &ToolDef, after: &[&Word]) -> String {
     let schema = tool.parameters.as_ref().map(json::RawJson::value);
     let properties = schema.as_ref().and_then(|schema| schema.get("properties"));
@@ -113,7 +113,7 @@ fn arguments(tool: &ToolDef, after: &[&Word]) -> String {
     out
 }
 
-/// The one property that a tool needs, or the only one that it has.
+/// The one required property of a tool, or its only property.
 fn only<'v>(
     schema: Option<&Value<'v>>,
     properties: Option<&'v Value<'v>>,
@@ -135,7 +135,7 @@ fn only<'v>(
     }
 }
 
-/// Words as one text, without those that only lead up to it.
+/// Joins words, without leading prepositions.
 fn plain(after: &[&Word]) -> String {
     const LEADING: &[&str] = &["with", "for", "on", "of", "in", "at", "to", "and", "the"];
     let words: Vec<&str> = after.iter().map(|word| word.text.as_str()).collect();
@@ -148,7 +148,7 @@ fn plain(after: &[&Word]) -> String {
         .to_owned()
 }
 
-/// A value as the schema's type has it; text if it does not fit.
+/// A value with the type of its schema; a string if it does not fit.
 fn coerced(value: &str, schema: Option<&Value<'_>>) -> String {
     let trimmed = value.trim_end_matches([',', ';']);
     let is = |name: &str| {

@@ -1,7 +1,7 @@
 //! A model that needs no network: it answers from the conversation itself.
 //!
-//! Not a language model and not meant to look like one. The same conversation always gets the same
-//! answer, so that history, tools, forks and recovery can be tried without a key.
+//! It is not a language model. The same conversation always gets the same answer, so that history,
+//! tools, forks and recovery can be tried without an API key.
 
 mod calls;
 mod unsupported;
@@ -24,10 +24,10 @@ use super::{
 
 /// The built-in model `demo`.
 ///
-/// It answers "what did I say first?", "what did I say last?" and "how many messages?", greets,
-/// and repeats whatever else it hears. When tools are on offer and the request names one, as in
-/// "use get_tide with port=Hull" or "call add a=1 b=2", it calls it and answers from its result.
-/// Usage is counted in words.
+/// It answers "what did I say first?", "what did I say last?" and "how many messages?", returns
+/// greetings, and repeats any other text. If tools are offered and the request names one, as in
+/// "use get_tide with port=Hull" or "call add a=1 b=2", it calls the tool and answers from its
+/// result. Usage is counted in words.
 ///
 /// ```
 /// use throughline::model::{Message, Settings, ToolChoice};
@@ -67,7 +67,7 @@ impl Default for Demo {
 }
 
 impl Demo {
-    /// The model.
+    /// A new client.
     pub fn new() -> Self {
         Self {
             abilities: Abilities {
@@ -103,7 +103,7 @@ impl ChatClient for Demo {
     }
 }
 
-/// It remembers nothing from call to call.
+/// The model stores no conversations.
 fn refuse_to_keep(request: &ChatRequest<'_>) -> Result<(), ClientError> {
     match request.history_owner {
         HistoryOwner::Caller => Ok(()),
@@ -185,7 +185,7 @@ fn wanted(request: &ChatRequest<'_>, messages: &[&Message]) -> Vec<ToolCall> {
         .collect()
 }
 
-/// What the tools of the last round said, if they have the last word.
+/// The results of the last round, if they are the newest messages.
 fn results(messages: &[&Message]) -> Option<String> {
     let round: Vec<&Message> = messages
         .iter()
@@ -229,7 +229,7 @@ fn shown(output: &Output) -> String {
     }
 }
 
-/// A text cut to a number of words.
+/// Truncates a text to a number of words.
 fn within(text: String, most: Option<u64>) -> (String, Stop) {
     let most = most.and_then(|most| usize::try_from(most).ok());
     match most {
@@ -262,7 +262,7 @@ fn usage(request: &ChatRequest<'_>, messages: &[&Message], answer: &[Content]) -
     }
 }
 
-/// An answer as it is spoken, word by word.
+/// The events of an answer, word by word.
 fn spoken(response: &Response) -> Vec<Event> {
     let mut events = Vec::new();
     for event in response.events() {

@@ -1,12 +1,12 @@
-//! What the built-in model takes no notice of.
+//! What the built-in model ignores.
 
 use throughline_model::{Body, Family, Path, Settings};
 use throughline_wire::{Loss, LossKind, Losses};
 
 use crate::client::ChatRequest;
 
-/// What of a request the model takes no notice of. It is no language model: it calls functions,
-/// keeps to a limit of words and to the choice of tools, and answers in plain text.
+/// The parts of a request that the model ignores. It calls functions, respects the token limit and
+/// the tool choice, and answers in plain text.
 pub(super) fn losses(request: &ChatRequest<'_>) -> Vec<Loss> {
     let mut losses = Losses::default();
     let tools = Path::Root.key("tools");

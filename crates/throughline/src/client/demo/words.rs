@@ -1,13 +1,13 @@
-//! What the model says about a conversation.
+//! The texts of the model's answers.
 
 use throughline_model::{Message, Role};
 
-/// How many words a text has.
+/// The number of words of a text.
 pub(super) fn count(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// The words of a text, each with the white space behind it.
+/// The words of a text, each with the white space after it.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -21,7 +21,7 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The answer to the newest of the messages.
+/// The answer to the newest message.
 pub(super) fn answer(messages: &[&Message]) -> String {
     let said: Vec<String> = messages
         .iter()

@@ -1,4 +1,4 @@
-//! Tokens that a command prints.
+//! Access tokens from an external command.
 
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,11 +10,12 @@ use tokio::process::Command;
 use super::credential::{Token, TokenError, TokenProvider};
 use crate::client::Secret;
 
-/// Tokens from a command: what it prints is the token, or JSON that holds one.
+/// Runs a command that prints a token, or JSON that contains one.
 ///
-/// JSON is read for `access_token`, `accessToken` or `token`, and for its life: `expires_in` in
-/// seconds from now, `expires_on` in seconds since 1970. The command runs without a shell and
-/// without input, is killed when no call waits for it any more, and its output is never shown.
+/// JSON is searched for `access_token`, `accessToken` or `token`, and for the lifetime:
+/// `expires_in` in seconds from now, or `expires_on` in seconds since 1970. The command runs
+/// without a shell and without input, is killed when no call waits for it any more, and its output
+/// is never printed.
 ///
 /// ```
 /// use throughline::client::CommandTokens;
@@ -34,11 +35,11 @@ pub struct CommandTokens {
     timeout: Duration,
 }
 
-/// The longest token that is accepted, in bytes.
+/// The longest accepted token, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 impl CommandTokens {
-    /// Tokens from a program.
+    /// A provider that runs a program.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
@@ -47,14 +48,14 @@ impl CommandTokens {
         }
     }
 
-    /// With arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// With another time to wait for it than thirty seconds.
+    /// Sets how long the command may take; thirty seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -96,7 +97,7 @@ impl TokenProvider for CommandTokens {
     }
 }
 
-/// The token in what a command printed.
+/// The token in the output of a command.
 pub(super) fn read(printed: &[u8], now: u64) -> Option<Token> {
     let text = std::str::from_utf8(printed).ok()?.trim();
     if !text.starts_with('{') {
@@ -119,7 +120,7 @@ pub(super) fn read(printed: &[u8], now: u64) -> Option<Token> {
     })
 }
 
-/// A number of seconds, as a number or as text.
+/// A number of seconds, as a number or a string.
 fn seconds(value: &Value<'_>, key: &str) -> Option<u64> {
     let found = value.get(key)?;
     found.as_u64().or_else(|| found.as_str()?.parse().ok())

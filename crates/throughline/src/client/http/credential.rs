@@ -1,4 +1,4 @@
-//! What requests are signed with: a key, or tokens that do not live long.
+//! Credentials of requests: API keys and short-lived tokens.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 
 use crate::client::Secret;
 
-/// A token and how long it is good for.
+/// An access token and its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The token.
     pub secret: Secret,
-    /// How long from now, if that is known.
+    /// The remaining lifetime, if known.
     pub valid_for: Option<Duration>,
 }
 
-/// Why there is no token. The message must not hold one.
+/// Why there is no token. The message must not contain one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TokenError {
-    /// What went wrong and what to do about it.
+    /// What went wrong and how to fix it.
     pub message: String,
 }
 
 impl TokenError {
-    /// An error. The message must not hold a token.
+    /// An error. The message must not contain a token.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -37,18 +37,18 @@ impl TokenError {
     }
 }
 
-/// Where tokens come from.
+/// A source of access tokens.
 ///
-/// Each call gets a fresh token; [`CachedTokens`], which the builders put around every provider,
-/// keeps it until shortly before it ends. Dropping the future must leave nothing behind.
+/// Each call fetches a new token; [`CachedTokens`], which the builders put around every provider,
+/// keeps it until shortly before it expires. Dropping the future must not leave a fetch running.
 #[async_trait]
 pub trait TokenProvider: Send + Sync {
-    /// A fresh token.
+    /// Fetches a token.
     async fn token(&self) -> Result<Token, TokenError>;
 }
 
-/// Keeps the token of a provider: fetches a new one ahead of its end, one at a time however many
-/// ask, and at once when a service has refused it.
+/// Caches the token of a provider. It fetches a new token before the old one expires, one fetch at
+/// a time, and at once when a service has refused the token.
 #[derive(Clone)]
 pub struct CachedTokens(Arc<Cache>);
 
@@ -61,7 +61,7 @@ struct Cache {
 struct TokenState {
     held: Option<Held>,
     fetching: Option<Fetching>,
-    /// When a token was last thrown away because a service refused it.
+    /// When a refused token was last discarded.
     refused: Option<Instant>,
 }
 
@@ -72,15 +72,15 @@ struct Held {
 
 type Fetching = Shared<BoxFuture<'static, Result<Secret, TokenError>>>;
 
-/// How long before its end a token is renewed, if it lives long enough.
-const AHEAD: Duration = Duration::from_secs(300);
-/// How long a token is kept that does not say how long it lives.
-const UNKNOWN_LIFE: Duration = Duration::from_secs(300);
-/// A service that refuses fresh tokens too does not get a new one for each request.
+/// How long before it expires a token is renewed, if its lifetime allows.
+const RENEW_BEFORE_EXPIRY: Duration = Duration::from_secs(300);
+/// How long a token of unknown lifetime is kept.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
+/// A service that refuses fresh tokens too does not cause a fetch for every request.
 const BETWEEN_REFUSALS: Duration = Duration::from_secs(30);
 
 impl CachedTokens {
-    /// A cache around a provider.
+    /// A cache for a provider.
     pub fn new(provider: Arc<dyn TokenProvider>) -> Self {
         Self(Arc::new(Cache {
             provider,
@@ -88,7 +88,7 @@ impl CachedTokens {
         }))
     }
 
-    /// The token to use now.
+    /// The current token.
     pub async fn current(&self) -> Result<Secret, TokenError> {
         let fetching = {
             let mut state = self.state();
@@ -99,11 +99,12 @@ impl CachedTokens {
             }
             state.fetching.get_or_insert_with(|| self.fetch()).clone()
         };
-        // Each waiting call drives the shared fetch, so it goes on if the call that began it was dropped.
+        // Each waiting call polls the shared fetch, so it continues if the call that started it was
+        // dropped.
         fetching.await
     }
 
-    /// A service refused this token. Gives whether it is worth trying again with another.
+    /// Reports that a service refused a token. Returns whether to retry with another token.
     pub fn refuse(&self, token: &Secret) -> bool {
         let mut state = self.state();
         let now = Instant::now();
@@ -131,8 +132,8 @@ impl CachedTokens {
             let mut state = lock(&cache.state);
             state.fetching = None;
             let token = fetched?;
-            let life = token.valid_for.unwrap_or(UNKNOWN_LIFE);
-            let ahead = AHEAD.min(life / 2);
+            let life = token.valid_for.unwrap_or(DEFAULT_LIFETIME);
+            let ahead = RENEW_BEFORE_EXPIRY.min(life / 2);
             state.held = Some(Held {
                 secret: token.secret.clone(),
                 renew_at: now + (life - ahead),
@@ -158,18 +159,18 @@ impl fmt::Debug for CachedTokens {
     }
 }
 
-/// What a client signs its requests with.
+/// The credential of a client.
 #[derive(Clone, Debug)]
 pub(in crate::client) enum Credential {
-    /// Nothing; a local server wants none.
+    /// No credential, for local servers.
     None,
-    /// A key.
+    /// An API key.
     Key(Secret),
-    /// Tokens.
+    /// Access tokens.
     Tokens(CachedTokens),
 }
 
-/// What one request is signed with.
+/// The credential of one request.
 #[derive(Clone, Debug)]
 pub(in crate::client) struct Granted {
     pub(in crate::client) secret: Option<Secret>,
@@ -185,7 +186,7 @@ impl Credential {
         Ok(Granted { secret })
     }
 
-    /// The service refused it. Gives whether to try once more with another.
+    /// Reports that the service refused the credential. Returns whether to retry with another one.
     pub(in crate::client) fn refused(&self, granted: &Granted) -> bool {
         match (self, &granted.secret) {
             (Self::Tokens(tokens), Some(secret)) => tokens.refuse(secret),

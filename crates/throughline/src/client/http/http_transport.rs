@@ -16,30 +16,30 @@ use super::transport::{
     Body, Header, HeaderValue, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError,
     TransportFault,
 };
-use super::{AGENT, KEEP};
+use super::{AGENT, IDLE_TIMEOUT};
 
-/// Requests over TCP and TLS, with one pool of connections. Clones share the pool.
+/// HTTP over TCP and TLS, with one connection pool. Clones share the pool.
 #[derive(Clone)]
 pub struct HttpTransport {
     client: Client,
-    /// For addresses without TLS; none where a proxy may be in between.
+    /// For addresses without TLS; `None` if there may be a proxy.
     http1: Option<Arc<Http1Client>>,
 }
 
-/// Whether no proxy stands between this process and its neighbours.
+/// Whether requests without TLS certainly use no proxy.
 fn is_direct(choice: &ProxyChoice) -> bool {
     let names = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
     match choice {
         ProxyChoice::Direct => true,
         ProxyChoice::Url(_) => false,
-        // These systems have settings of their own beside the environment.
+        // These systems have proxy settings besides the environment.
         ProxyChoice::System if cfg!(any(target_os = "macos", windows)) => false,
         ProxyChoice::System => names.iter().all(|name| std::env::var_os(name).is_none()),
     }
 }
 
 impl HttpTransport {
-    /// A transport with a pool of its own.
+    /// A transport with its own pool.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -57,10 +57,10 @@ impl HttpTransport {
             .user_agent(AGENT)
             .redirect(Policy::none())
             .referer(false)
-            // Retries are counted, and so made in one place only.
+            // Retries are counted against a budget, so they happen in one layer only.
             .retry(reqwest::retry::never())
-            .pool_idle_timeout(KEEP)
-            .tcp_keepalive(KEEP)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .tcp_keepalive(IDLE_TIMEOUT)
             .tcp_nodelay(true);
         if let Some(wait) = settings.connect_timeout {
             builder = builder.connect_timeout(wait);
@@ -69,7 +69,7 @@ impl HttpTransport {
             ProxyChoice::System => builder,
             ProxyChoice::Direct => builder.no_proxy(),
             ProxyChoice::Url(url) => builder.proxy(Proxy::all(url.reveal()).map_err(|_| {
-                // Its text would name the address, password included.
+                // The error's text would contain the address with its password.
                 TransportError::new(
                     TransportFault::Request,
                     "the address of the proxy is no URL",
@@ -96,8 +96,8 @@ impl HttpTransport {
         })
     }
 
-    /// How often an upstream without TLS sent bytes that no request had asked for. A connection with
-    /// such bytes is closed before a request is written to it, and the upstream gets no reused
+    /// How often an upstream without TLS has sent bytes that no request had asked for. A connection
+    /// with such bytes is closed before a request is written to it, and the upstream gets no reused
     /// connections from then on.
     pub fn unsolicited_count(&self) -> u64 {
         self.http1
@@ -105,7 +105,7 @@ impl HttpTransport {
             .map_or(0, |http1| http1.unsolicited_count())
     }
 
-    /// The same transport with reqwest for all addresses, as it is where a proxy may be in between.
+    /// Uses reqwest for all addresses, as behind a proxy.
     #[cfg(test)]
     pub(super) fn with_reqwest_only(mut self) -> Self {
         self.http1 = None;
@@ -154,7 +154,7 @@ impl Transport for HttpTransport {
             [whole] => asked.body(whole.clone()),
             pieces => {
                 let pieces: Vec<_> = pieces.iter().cloned().map(Ok::<_, Infallible>).collect();
-                // A body of known length, as it is in one piece.
+                // The whole body, so that its length is known.
                 asked
                     .header(CONTENT_LENGTH, request.body.len())
                     .body(reqwest::Body::wrap_stream(stream::iter(pieces)))
@@ -172,7 +172,7 @@ impl Transport for HttpTransport {
     }
 }
 
-/// Headers that follow from how a request is sent. A value that a caller gives is ignored.
+/// Headers that follow from how a request is sent. Values of callers are ignored.
 const FRAMING: [HeaderName; 3] = [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING];
 
 fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
@@ -197,7 +197,7 @@ fn headers(list: &[Header]) -> Result<HeaderMap, TransportError> {
     Ok(map)
 }
 
-/// The headers of a response as text, with names in lower case.
+/// The headers of a response, with lower-case names.
 pub(super) fn response_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &WireValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers

@@ -1,4 +1,4 @@
-//! HTTP: how requests go out and what they are signed with. No vendor's rules here.
+//! HTTP: transports and credentials. Contains no vendor-specific rules.
 
 mod command;
 mod credential;
@@ -27,8 +27,8 @@ pub use transport::{
     TransportFault,
 };
 
-/// What this process calls itself.
+/// The user agent.
 const AGENT: &str = concat!("throughline/", env!("CARGO_PKG_VERSION"));
 
 /// How long an idle connection is kept.
-const KEEP: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

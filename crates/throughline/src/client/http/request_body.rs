@@ -1,9 +1,9 @@
-//! The body of a request in pieces.
+//! Request bodies in pieces.
 
 use bytes::Bytes;
 
-/// The body of a request: its bytes in one piece or in several that follow each other. A long
-/// history is rendered once and lent to every request that it stands in; only what is new is written.
+/// The body of a request, in one piece or in several consecutive pieces. A long history is rendered
+/// once and shared by all requests that contain it.
 ///
 /// ```
 /// use throughline::client::RequestBody;
@@ -16,28 +16,28 @@ use bytes::Bytes;
 pub struct RequestBody(Vec<Bytes>);
 
 impl RequestBody {
-    /// A text with another text at a place of it, which is lent and not copied.
+    /// Inserts shared bytes into a text, at a position, without copying them.
     pub(crate) fn around(mut text: String, place: usize, lent: Bytes) -> Self {
         let after = text.split_off(place);
         Self(vec![text.into(), lent, after.into()])
     }
 
-    /// The pieces, in their order.
+    /// The pieces, in order.
     pub fn pieces(&self) -> &[Bytes] {
         &self.0
     }
 
-    /// How many bytes there are.
+    /// The total number of bytes.
     pub fn len(&self) -> usize {
         self.0.iter().map(Bytes::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of it in one piece.
+    /// The whole body in one piece.
     pub fn to_bytes(&self) -> Bytes {
         match &self.0[..] {
             [whole] => whole.clone(),

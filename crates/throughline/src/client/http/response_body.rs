@@ -1,4 +1,4 @@
-//! Reading bodies: within time, within a bound, to their announced end.
+//! Reads response bodies: with a timeout, up to a size limit, and to the announced end.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use futures_util::{FutureExt, StreamExt};
 use super::transport::{Body, HttpResponse};
 use crate::client::{ClientError, ErrorKind, TimeoutPhase};
 
-/// The length that the head of an answer announces.
+/// The value of the header `content-length`.
 fn content_length(response: &HttpResponse) -> Option<u64> {
     response.header("content-length")?.trim().parse().ok()
 }
 
-/// The body of one answer, piece by piece.
+/// Reads the body of one response.
 pub(in crate::client) struct BodyReader {
     body: Body,
     upstream: String,
@@ -21,13 +21,13 @@ pub(in crate::client) struct BodyReader {
     announced: Option<u64>,
     seen: u64,
     limit: u64,
-    /// The body has come to its end, or broke off.
+    /// Whether the body has ended or failed.
     ended: bool,
 }
 
-/// How long to wait for the end of a body when the answer in it is over.
+/// How long to wait for the end of a body after the end of the answer.
 const LINGER: Duration = Duration::from_millis(100);
-/// How much may follow the end of an answer.
+/// How many bytes may follow the end of an answer.
 const TRAILING: usize = 64 * 1024;
 
 impl BodyReader {
@@ -48,7 +48,7 @@ impl BodyReader {
         }
     }
 
-    /// The next piece; none when the body has come to its announced end.
+    /// The next piece; `None` at the announced end of the body.
     pub(in crate::client) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         let piece = match self.idle {
             None => self.body.next().await,
@@ -82,7 +82,7 @@ impl BodyReader {
         Ok(Some(piece))
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     pub(in crate::client) async fn whole(&mut self) -> Result<Bytes, ClientError> {
         let mut whole = BytesMut::new();
         while let Some(piece) = self.next().await? {
@@ -91,8 +91,8 @@ impl BodyReader {
         Ok(whole.freeze())
     }
 
-    /// Read what has already come after the end of an answer, so that its connection can be used
-    /// again. Does not wait.
+    /// Reads what has already arrived after the end of an answer, so that its connection can be
+    /// reused. Does not wait.
     pub(in crate::client) fn settle(&mut self) {
         while !self.ended
             && let Some(piece) = self.body.next().now_or_never()
@@ -101,8 +101,8 @@ impl BodyReader {
         }
     }
 
-    /// The same, but wait a moment for the end of the body, which comes right behind the end of the
-    /// answer as a rule.
+    /// Like [`settle`](Self::settle), but waits a moment for the end of the body, which usually
+    /// follows directly.
     pub(in crate::client) async fn linger(&mut self) {
         let rest = async {
             let mut left = TRAILING;
@@ -113,7 +113,7 @@ impl BodyReader {
                 }
             }
         };
-        // A service that keeps the body open loses a connection, nothing more.
+        // If the service keeps the body open, its connection is not reused.
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 

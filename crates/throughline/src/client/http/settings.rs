@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use crate::client::Secret;
 
-/// How long to wait for what. There is no limit on a whole call: answers may take minutes, and a
-/// run has a time of its own.
+/// The timeouts of a call. There is no limit on a whole call: answers may take minutes, and a run
+/// has its own time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// Time to connect.
     pub connect: Option<Duration>,
-    /// From the request to the head of the answer. A model that is asked for a whole answer says
-    /// nothing until it is done.
+    /// Time from the request to the head of the response. A model that is asked for a whole answer
+    /// sends nothing until it has finished.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the answer.
+    /// Time between two pieces of the response.
     pub idle: Option<Duration>,
 }
 
@@ -26,25 +26,25 @@ impl Default for Timeouts {
     }
 }
 
-/// Which proxy requests go through.
+/// The proxy of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// What the system and the usual environment variables say.
+    /// The proxy of the system's settings and of the usual environment variables.
     #[default]
     System,
-    /// None, whatever the system says.
+    /// No proxy.
     Direct,
-    /// This one. Its address may hold a password, so it is kept like one.
+    /// This proxy. The address may contain a password, so it is kept as a secret.
     Url(Secret),
 }
 
-/// How connections are made.
+/// Settings of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpSettings {
-    /// How long to wait for a connection; none means as long as the system does.
+    /// Time to connect; `None` leaves it to the system.
     pub connect_timeout: Option<Duration>,
     /// The proxy.
     pub proxy: ProxyChoice,
-    /// Certificates to trust beside the system's, as PEM; each entry may hold several.
+    /// Additional trusted certificates, as PEM; each entry may contain several.
     pub root_certificates: Vec<Vec<u8>>,
 }

@@ -20,7 +20,8 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Hands out `t-1`, `t-2`, … each good for ten minutes, after a second; the first may fail.
+/// Provides the tokens `t-1`, `t-2`, …, each valid for ten minutes, after a second; the first may
+/// fail.
 #[derive(Default)]
 struct Slow {
     count: AtomicU32,
@@ -50,7 +51,7 @@ async fn token(cache: &CachedTokens) -> String {
 async fn many_who_ask_share_one_fetch() {
     let provider = Arc::new(Slow::default());
     let cache = CachedTokens::new(provider.clone());
-    // One gives up on the way; the others get theirs.
+    // One call is dropped; the others get the token.
     let gone = tokio::time::timeout(Duration::from_millis(1), cache.current()).await;
     assert!(gone.is_err());
     let all = join_all((0..50).map(|_| token(&cache))).await;
@@ -75,7 +76,7 @@ async fn a_refused_token_is_thrown_away_once_in_a_while() {
     assert!(cache.refuse(&first));
     let second = cache.current().await.unwrap();
     assert_ne!(first, second);
-    // Late news about the first; the second is not thrown away for it.
+    // A late report about the first token does not discard the second.
     assert!(cache.refuse(&first));
     assert_eq!(cache.current().await.unwrap(), second);
     assert!(!cache.refuse(&second));
@@ -127,8 +128,8 @@ async fn a_command_gives_a_token_or_says_why_not() {
     assert!(error.unwrap_err().to_string().contains("in time"));
 }
 
-/// A server that answers each request of each connection with the next of the answers and then
-/// closes. Gives its address and, at the end, how many connections there were and what it read.
+/// A server that answers each request of each connection with the next response and then closes.
+/// Returns its address and, at the end, the number of connections and what it read.
 async fn serve(
     answers: Vec<&'static str>,
     connections: usize,
@@ -234,7 +235,7 @@ async fn a_body_that_breaks_off_is_cut() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_connection() {
+async fn a_closed_port_is_a_connect_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

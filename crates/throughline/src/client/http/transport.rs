@@ -9,35 +9,35 @@ use futures_util::Stream;
 use super::request_body::RequestBody;
 use crate::client::{ErrorKind, Secret, TimeoutPhase};
 
-/// What a request does.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HttpMethod {
-    /// Reads.
+    /// `GET`.
     Get,
-    /// Sends a body.
+    /// `POST`.
     Post,
 }
 
 /// The value of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderValue {
-    /// Anyone may see it.
+    /// A public value.
     Plain(String),
-    /// A key or token with what stands before it, such as `Bearer `. Must be sent as sensitive.
+    /// A key or token with its prefix, such as `Bearer `. Must be sent as sensitive.
     Secret(&'static str, Secret),
 }
 
-/// One header.
+/// A header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its name, in lower case.
+    /// The name, in lower case.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: HeaderValue,
 }
 
 impl Header {
-    /// A header that anyone may see.
+    /// A header with a public value.
     pub fn plain(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -45,7 +45,7 @@ impl Header {
         }
     }
 
-    /// A header with a secret.
+    /// A header with a secret value.
     pub fn secret(name: impl Into<String>, before: &'static str, secret: Secret) -> Self {
         Self {
             name: name.into(),
@@ -54,21 +54,21 @@ impl Header {
     }
 }
 
-/// One request.
+/// A request.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// What it does.
+    /// The method.
     pub method: HttpMethod,
-    /// Where it goes.
+    /// The address.
     pub url: String,
-    /// Its headers.
+    /// The headers.
     pub headers: Vec<Header>,
-    /// Its body.
+    /// The body.
     pub body: RequestBody,
 }
 
 impl fmt::Debug for HttpRequest {
-    /// Neither the body nor what follows a question mark in the address.
+    /// Prints neither the body nor the query of the address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
             .field("method", &self.method)
@@ -79,14 +79,14 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The body of an answer as it comes. A body that breaks off ends in an error.
+/// The body of a response. A body that breaks off ends with an error.
 pub type Body = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>> + Send>>;
 
-/// The head of an answer, and its body to be read.
+/// The head of a response, and its body to be read.
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
-    /// Names in lower case and values.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
@@ -110,30 +110,30 @@ impl fmt::Debug for HttpResponse {
     }
 }
 
-/// Sends requests. One transport holds one pool of connections and may serve many clients.
+/// Sends requests. A transport has one connection pool and may serve many clients.
 ///
-/// It follows no redirects: a key must not travel to where an answer points. Dropping the future or
-/// the body ends the request.
+/// It must not follow redirects, because a key must not be sent to the target of a redirect.
+/// Dropping the future or the body aborts the request.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Send a request and wait for the head of the answer, whatever its status.
+    /// Sends a request and waits for the head of the response, whatever its status.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError>;
 }
 
-/// What went wrong below HTTP.
+/// The kind of a transport error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransportFault {
-    /// No connection.
+    /// No connection could be made.
     Connect,
-    /// No connection in time.
+    /// No connection was made in time.
     ConnectTimeout,
-    /// The connection ended before the answer did.
+    /// The connection ended before the response did.
     Cut,
-    /// The request cannot be sent as it is.
+    /// The request cannot be sent.
     Request,
 }
 
-/// A request that got no answer, or not all of it. It never holds an address or a header.
+/// A request without a complete response. Never contains an address or a header.
 #[derive(Debug)]
 pub struct TransportError {
     fault: TransportFault,
@@ -141,7 +141,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// An error. `source` must hold neither the address nor any header.
+    /// An error. `source` must contain neither the address nor a header.
     pub fn new(fault: TransportFault, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             fault,
@@ -149,13 +149,13 @@ impl TransportError {
         }
     }
 
-    /// A header that cannot be sent, for its name or for its value.
+    /// A header whose name or value cannot be sent.
     pub(super) fn header(what: &str, header: &Header) -> Self {
         let text = format!("the {what} of header {} cannot be sent", header.name);
         Self::new(TransportFault::Request, text)
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn fault(&self) -> TransportFault {
         self.fault
     }

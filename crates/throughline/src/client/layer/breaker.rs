@@ -15,27 +15,26 @@ use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, TimeoutPhase,
 };
 
-/// When a breaker opens and how it heals.
+/// When a circuit breaker opens and closes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakerPolicy {
     /// Opens after this many failures in a row.
     pub in_a_row: u32,
-    /// Opens when this share of the calls of one window failed …
+    /// Opens when this share of the calls of a window failed …
     pub share: f64,
-    /// … if there were at least this many.
+    /// … if there were at least this many calls.
     pub at_least: u32,
-    /// How long a window is.
+    /// The length of a window.
     pub window: Duration,
-    /// How long it stays open the first time; doubles as long as probes fail.
+    /// How long it stays open at first; doubles while probes fail.
     pub rest: Duration,
-    /// The longest that it stays open without a probe, and the longest that one probe keeps
-    /// others waiting.
+    /// The longest time without a probe, and the longest time for which one probe delays the next.
     pub longest_rest: Duration,
 }
 
 impl Default for BreakerPolicy {
     /// Five failures in a row, or half of at least twenty calls in ten seconds; a probe after one
-    /// second, later every five at the most.
+    /// second, later at most every five.
     fn default() -> Self {
         Self {
             in_a_row: 5,
@@ -59,18 +58,17 @@ impl BreakerPolicy {
     }
 }
 
-/// A layer that stops asking a service that keeps failing.
+/// A layer that stops calling a service that keeps failing (a circuit breaker).
 ///
-/// A service that cannot be reached counts as failing as a whole. One that was silent for too long,
-/// broke off or said that it is failing (5xx) counts as failing for the model that was asked for, so
-/// that one bad model closes no other. Any other answer shows that it is alive: a refusal
-/// (4xx) is about one request, and a rate limit (429) is about one account or model and says itself
-/// when to come back, so neither opens the breaker. A call that was dropped shows nothing.
+/// A service that cannot be reached counts as failing for all models. A timeout, a broken answer or
+/// a 5xx counts as a failure of the requested model, so that one bad model does not block the
+/// others. Any other answer shows that the service works: a 4xx is about one request, and a 429 is
+/// about one account or model and has its own wait. A dropped call shows nothing.
 ///
-/// While it is open, calls fail at once with [`ErrorKind::Open`] and the time until the next probe.
-/// After a rest one call is let through; if it succeeds, the breaker closes, else the rest doubles
-/// up to five seconds. A probe that takes longer than that does not keep the next one waiting, so a
-/// service that is well again gets calls within ten seconds. All clones are one breaker.
+/// While the breaker is open, calls fail at once with [`ErrorKind::Open`] and the time until the
+/// next probe. After a pause one call is let through; if it succeeds, the breaker closes, else the
+/// pause doubles, up to five seconds. A probe that takes longer does not delay the next one, so a
+/// recovered service gets calls within ten seconds. Clones share one breaker.
 #[derive(Clone)]
 pub struct Breaker(Arc<SharedBreaker>);
 
@@ -80,14 +78,14 @@ struct SharedBreaker {
     circuits: Mutex<Circuits>,
 }
 
-/// What is known of the service, and of each model that was asked for.
+/// The circuits of the service and of each requested model.
 #[derive(Debug)]
 struct Circuits {
     service: Phase,
     models: HashMap<String, Phase>,
 }
 
-/// How many models are remembered before those that are well are forgotten.
+/// How many models are remembered before closed circuits are forgotten.
 const MODELS: usize = 256;
 
 impl Circuits {
@@ -107,7 +105,7 @@ impl Circuits {
         phase.or_insert_with(|| Phase::Closed(Window::new()))
     }
 
-    /// The state of the service, or of the model that is worst off.
+    /// The state of the service, or the worst state of a model.
     fn state(&self) -> BreakerState {
         let models = self.models.values().map(Phase::state);
         let states = || std::iter::once(self.service.state()).chain(models.clone());
@@ -123,12 +121,12 @@ impl Circuits {
 #[derive(Debug)]
 enum Phase {
     Closed(Window),
-    /// Rests until a moment; how long this rest is.
+    /// Pauses until a moment; the length of this pause.
     Open {
         until: Instant,
         rest: Duration,
     },
-    /// A probe is out; the next may follow at a moment.
+    /// A probe is running; the next one may follow at a moment.
     Probing {
         next: Instant,
         rest: Duration,
@@ -144,7 +142,8 @@ impl Phase {
         }
     }
 
-    /// Whether a call may pass; with the rest before it if it is a probe, or with how long not to.
+    /// Whether a call may pass: with the pause before it if it is a probe, or else with the time
+    /// until the next probe.
     fn admits(&self, now: Instant) -> Result<Option<Duration>, Duration> {
         match self {
             Self::Closed(_) => Ok(None),
@@ -155,7 +154,8 @@ impl Phase {
         }
     }
 
-    /// A call passes, as a probe if there was a rest before it. Whether it is one.
+    /// Lets a call through, as a probe if there was a pause before it. Returns whether it is a
+    /// probe.
     fn pass(&mut self, now: Instant, rest: Option<Duration>, policy: &BreakerPolicy) -> bool {
         if let Some(rest) = rest {
             let next = now + policy.longest_rest;
@@ -164,11 +164,11 @@ impl Phase {
         rest.is_some()
     }
 
-    /// Take in what a call showed.
-    fn learn(&mut self, sign: Sign, probe: bool, policy: &BreakerPolicy) {
+    /// Records the outcome of a call.
+    fn record(&mut self, outcome: CallOutcome, probe: bool, policy: &BreakerPolicy) {
         let now = Instant::now();
-        match (&mut *self, sign) {
-            (Self::Closed(_), Sign::Nothing) => {}
+        match (&mut *self, outcome) {
+            (Self::Closed(_), CallOutcome::Unknown) => {}
             (Self::Closed(window), _) => {
                 if now.duration_since(window.since) > policy.window {
                     let in_a_row = window.in_a_row;
@@ -178,7 +178,7 @@ impl Phase {
                     };
                 }
                 window.calls += 1;
-                if sign == Sign::Alive {
+                if outcome == CallOutcome::Works {
                     window.in_a_row = 0;
                     return;
                 }
@@ -195,21 +195,23 @@ impl Phase {
                     };
                 }
             }
-            // Any success shows that it is alive.
-            (_, Sign::Alive) => *self = Self::Closed(Window::new()),
-            (Self::Probing { rest, .. }, Sign::Failing | Sign::Unreachable) if probe => {
+            // Any success shows that the service works.
+            (_, CallOutcome::Works) => *self = Self::Closed(Window::new()),
+            (Self::Probing { rest, .. }, CallOutcome::ModelFails | CallOutcome::Unreachable)
+                if probe =>
+            {
                 let rest = rest.saturating_mul(2).min(policy.longest_rest);
                 *self = Self::Open {
                     until: now + rest,
                     rest,
                 };
             }
-            // The probe went away without an answer: the next call is one.
-            (Self::Probing { next, .. }, Sign::Nothing) if probe => *next = now,
+            // The probe was dropped without an answer: the next call is a probe.
+            (Self::Probing { next, .. }, CallOutcome::Unknown) if probe => *next = now,
             // Calls from before it opened.
             (
                 Self::Open { .. } | Self::Probing { .. },
-                Sign::Failing | Sign::Unreachable | Sign::Nothing,
+                CallOutcome::ModelFails | CallOutcome::Unreachable | CallOutcome::Unknown,
             ) => {}
         }
     }
@@ -234,22 +236,23 @@ impl Window {
     }
 }
 
-/// What a call showed about the service.
+/// What the outcome of a call shows about the service.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Alive,
-    /// It was reached, and failed.
-    Failing,
+enum CallOutcome {
+    Works,
+    /// The service was reached, and failed.
+    ModelFails,
     Unreachable,
-    Nothing,
+    /// The call was dropped, or failed in this process.
+    Unknown,
 }
 
-fn sign(kind: ErrorKind) -> Sign {
+fn outcome_of(kind: ErrorKind) -> CallOutcome {
     match kind {
-        ErrorKind::Connect | ErrorKind::Timeout(TimeoutPhase::Connect) => Sign::Unreachable,
+        ErrorKind::Connect | ErrorKind::Timeout(TimeoutPhase::Connect) => CallOutcome::Unreachable,
         ErrorKind::Timeout(TimeoutPhase::FirstByte | TimeoutPhase::Idle)
         | ErrorKind::Cut
-        | ErrorKind::Unavailable => Sign::Failing,
+        | ErrorKind::Unavailable => CallOutcome::ModelFails,
         ErrorKind::RateLimited
         | ErrorKind::Quota
         | ErrorKind::Auth
@@ -258,9 +261,9 @@ fn sign(kind: ErrorKind) -> Sign {
         | ErrorKind::TooLong
         | ErrorKind::Filtered
         | ErrorKind::Malformed
-        | ErrorKind::TooLarge => Sign::Alive,
-        // These were never sent, or failed here.
-        ErrorKind::Open | ErrorKind::Setup | ErrorKind::OutOfMemory => Sign::Nothing,
+        | ErrorKind::TooLarge => CallOutcome::Works,
+        // These were never sent, or failed in this process.
+        ErrorKind::Open | ErrorKind::Setup | ErrorKind::OutOfMemory => CallOutcome::Unknown,
     }
 }
 
@@ -276,7 +279,7 @@ impl Breaker {
         Self::made(policy, ObserverHandle::default())
     }
 
-    /// A closed breaker that tells someone when it changes.
+    /// A closed breaker that reports its transitions to an observer.
     pub fn observed_by(policy: BreakerPolicy, observer: Arc<dyn Observer>) -> Self {
         Self::made(policy, ObserverHandle::new(observer))
     }
@@ -289,7 +292,7 @@ impl Breaker {
         }))
     }
 
-    /// What it does with calls now; of several models, with those for the one that is worst off.
+    /// The current state; of several models, the worst.
     pub fn state(&self) -> BreakerState {
         self.circuits().state()
     }
@@ -299,7 +302,7 @@ impl Breaker {
         circuits.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Change something, and tell of it if the state is another one then.
+    /// Changes the circuits, and reports a changed state.
     fn change<T>(&self, upstream: &str, change: impl FnOnce(&mut Circuits) -> T) -> T {
         let mut circuits = self.circuits();
         let before = circuits.state();
@@ -314,7 +317,7 @@ impl Breaker {
         changed
     }
 
-    /// Let a call through, or say how long not to.
+    /// Lets a call through, or returns the time until the next probe.
     fn admit(&self, upstream: &str, model: &str) -> Result<Admitted, Duration> {
         let (now, policy) = (Instant::now(), &self.0.policy);
         let probes = self.change(upstream, |circuits| {
@@ -328,23 +331,23 @@ impl Breaker {
             breaker: self.clone(),
             upstream: upstream.to_owned(),
             model: model.to_owned(),
-            sign: Sign::Nothing,
+            outcome: CallOutcome::Unknown,
             probes,
         })
     }
 
-    /// Take in what a call showed.
-    fn learn(&self, call: &Admitted, sign: Sign) {
+    /// Records the outcome of a call.
+    fn record(&self, call: &Admitted, outcome: CallOutcome) {
         let policy = &self.0.policy;
         let (of_service, of_model) = call.probes;
         self.change(&call.upstream, |circuits| {
-            let (service, model) = match sign {
-                Sign::Failing => (Sign::Alive, Sign::Failing),
-                Sign::Unreachable => (Sign::Unreachable, Sign::Nothing),
+            let (service, model) = match outcome {
+                CallOutcome::ModelFails => (CallOutcome::Works, CallOutcome::ModelFails),
+                CallOutcome::Unreachable => (CallOutcome::Unreachable, CallOutcome::Unknown),
                 both => (both, both),
             };
-            circuits.service.learn(service, of_service, policy);
-            circuits.model(&call.model).learn(model, of_model, policy);
+            circuits.service.record(service, of_service, policy);
+            circuits.model(&call.model).record(model, of_model, policy);
         });
     }
 }
@@ -355,36 +358,36 @@ impl fmt::Debug for Breaker {
     }
 }
 
-/// A call that was let through. Dropping it tells the breaker what it showed.
+/// A call that was let through. Dropping it records its outcome.
 struct Admitted {
     breaker: Breaker,
     upstream: String,
     model: String,
-    sign: Sign,
+    outcome: CallOutcome,
     /// Whether it is a probe of the service, and of the model.
     probes: (bool, bool),
 }
 
 impl Admitted {
-    /// An answer has begun. Other calls need not wait until a probe's answer is whole.
+    /// The answer has begun: other calls need not wait until a probe's answer is complete.
     fn begun(&mut self) {
         if self.probes != (false, false) {
-            self.breaker.learn(self, Sign::Alive);
+            self.breaker.record(self, CallOutcome::Works);
             self.probes = (false, false);
         }
     }
 
-    fn saw<T>(&mut self, outcome: &Result<T, ClientError>) {
-        self.sign = match outcome {
-            Ok(_) => Sign::Alive,
-            Err(error) => sign(error.kind()),
+    fn record_outcome<T>(&mut self, outcome: &Result<T, ClientError>) {
+        self.outcome = match outcome {
+            Ok(_) => CallOutcome::Works,
+            Err(error) => outcome_of(error.kind()),
         };
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.breaker.learn(self, self.sign);
+        self.breaker.record(self, self.outcome);
     }
 }
 
@@ -405,7 +408,7 @@ struct Guarded {
 impl Guarded {
     fn admit(&self, request: &ChatRequest<'_>) -> Result<Admitted, ClientError> {
         let upstream = &self.inner.abilities().upstream;
-        // Without a name it is the client's own.
+        // Without a model in the request, the client's own is used.
         let model = request.model.unwrap_or_default();
         self.breaker.admit(upstream, model).map_err(|wait| {
             ClientError::new(
@@ -432,7 +435,7 @@ impl ChatClient for Guarded {
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {
         let mut call = self.admit(request)?;
         let outcome = self.inner.respond(request).await;
-        call.saw(&outcome);
+        call.record_outcome(&outcome);
         outcome
     }
 
@@ -442,17 +445,17 @@ impl ChatClient for Guarded {
         let events = match outcome {
             Ok(events) => events,
             Err(error) => {
-                call.sign = sign(error.kind());
+                call.outcome = outcome_of(error.kind());
                 return Err(error);
             }
         };
-        // The call is over when its stream is; a stream that is dropped shows nothing.
+        // The call ends with its stream; a stream that is dropped shows nothing.
         let watched = stream::unfold(Some((events, call)), |state| async move {
             let (mut events, mut call) = state?;
             let event = events.next().await?;
             match &event {
                 Ok(Event::Finished { .. }) | Err(_) => {
-                    call.saw(&event);
+                    call.record_outcome(&event);
                     drop(call);
                     Some((event, None))
                 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many retries there may be, seen over many calls: each call pays in a little, each retry
-/// takes one out. So a service that is down gets little more than one request for each call.
+/// A retry budget over many calls: each call adds a fraction of a retry, and each retry takes one.
+/// So a service that is down gets little more than one request per call.
 #[derive(Debug)]
 pub(super) struct Budget {
     /// In thousandths of a retry.
@@ -14,10 +14,10 @@ pub(super) struct Budget {
 const RETRY: u64 = 1_000;
 
 impl Budget {
-    /// `reserve` retries at the start and at the most; each call pays in `per_call` of one.
+    /// `reserve` retries initially and at most; each call adds `per_call` of one.
     pub(super) fn new(reserve: u32, per_call: f64) -> Self {
         let most = u64::from(reserve) * RETRY;
-        // A share of a thousand; casting a negative or endless number saturates.
+        // Thousandths; casting a negative or infinite number saturates.
         let per_call = (per_call * RETRY as f64) as u64;
         Self {
             left: AtomicU64::new(most),
@@ -26,7 +26,7 @@ impl Budget {
         }
     }
 
-    /// A call was made.
+    /// Records a call.
     pub(super) fn call(&self) {
         let pay = |left: u64| Some(left.saturating_add(self.per_call).min(self.most));
         let paid = self
@@ -35,7 +35,7 @@ impl Budget {
         debug_assert!(paid.is_ok(), "paying in never refuses");
     }
 
-    /// Take out one retry; false if there is none.
+    /// Takes one retry; false if there is none.
     pub(super) fn take(&self) -> bool {
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {

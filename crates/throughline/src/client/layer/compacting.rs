@@ -10,13 +10,12 @@ use crate::client::{
 };
 use crate::prompt::{Between, Compacted, PromptRequest};
 
-/// A layer that sends a client less of a long tool history, for applications that keep their
-/// conversations themselves. An [`Agent`](crate::Agent) does the same by itself, and keeps what it
-/// decided with the thread.
+/// A layer that compacts long tool histories, for applications that store their conversations
+/// themselves. An [`Agent`](crate::Agent) does the same, and stores its epochs with the thread.
 ///
-/// Conversations are known by how they begin: a request whose messages start with those of an
-/// earlier one goes on with its epoch, so that what is sent starts with what was sent before. What
-/// was not used for longest is forgotten, and made again when it is needed.
+/// Conversations are recognised by their beginning: a request whose messages start with those of an
+/// earlier request continues with its epoch, so that the vendor's prompt cache keeps hitting. The
+/// least recently used conversations are forgotten, and planned again when needed.
 ///
 /// ```
 /// use throughline::compact::Policy;
@@ -32,7 +31,7 @@ pub struct Compacts {
 }
 
 impl Compacts {
-    /// By a policy.
+    /// A layer with a policy.
     pub fn new(policy: Policy) -> Self {
         Self { policy }
     }
@@ -54,15 +53,15 @@ impl Layer for Compacts {
 struct Compacting {
     inner: Arc<dyn ChatClient>,
     policy: Policy,
-    /// Used last, last.
+    /// The most recently used last.
     known: Mutex<Vec<Compacted>>,
 }
 
 impl Compacting {
-    /// The conversation of a request, as it is to be sent.
+    /// The conversation of a request, as it is sent.
     fn compacted(&self, request: &ChatRequest<'_>) -> Result<Option<Compacted>, ClientError> {
         if let HistoryOwner::Service { .. } = request.history_owner {
-            // The service has what is older; this is only what is new.
+            // The service has the older messages; these are only the new ones.
             return Ok(None);
         }
         let messages = request.view.messages();
@@ -86,7 +85,7 @@ impl Compacting {
         Ok(Some(compacted))
     }
 
-    /// The longest known conversation that these messages go on with.
+    /// The longest remembered conversation that these messages continue.
     fn take(&self, messages: &[Arc<Message>]) -> Option<Compacted> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = known.iter().enumerate();

@@ -1,4 +1,5 @@
-//! Layers around any client: retries within a budget, a breaker, publishing each call, compaction.
+//! Layers around any client: retries within a budget, a circuit breaker, publishing each call,
+//! compaction.
 
 mod breaker;
 mod budget;

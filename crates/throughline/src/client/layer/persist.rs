@@ -7,15 +7,14 @@ use throughline_wire::Loss;
 
 use crate::client::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
 
-/// A layer that has each model call published as soon as it is answered, not with the end of its
-/// run.
+/// A layer that makes each model call published as soon as it is answered, instead of at the end of
+/// its run.
 ///
-/// It stores nothing itself: it sets the mark of a call that was answered whole
-/// ([`ChatRequest::persist_call`]), for a stream when its end has come and before that is passed on,
-/// and the agent publishes a call whose mark is set. A layer of the application's own may do the
-/// same for the calls that it chooses; it declares so with
-/// [`Abilities::persists_each_call`], and keeps a copy of [`ChatRequest::persist`] for the end of a
-/// stream.
+/// It stores nothing itself: it sets the mark of a call with a complete answer
+/// ([`ChatRequest::persist_call`]), for a stream before its end is passed on, and the agent
+/// publishes calls whose mark is set. A layer of the application may do the same for the calls that
+/// it chooses: it declares [`Abilities::persists_each_call`], and keeps a clone of
+/// [`ChatRequest::persist`] until the end of a stream.
 ///
 /// ```
 /// use throughline::client::{ClientExt, PersistEachCall};
@@ -75,7 +74,7 @@ impl ChatClient for Persisting {
     }
 }
 
-/// Whether an answer that stopped so is one: what failed on the way is no history.
+/// Whether an answer with this stop reason is complete: failed answers are not history.
 fn is_whole(stop: &Stop) -> bool {
     match stop {
         Stop::Done

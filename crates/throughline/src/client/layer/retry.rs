@@ -13,31 +13,30 @@ use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
 };
 
-/// How often and when a call that failed is made again.
+/// How often and when a failed call is retried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// How many attempts a call has, the first included.
+    /// The number of attempts, the first included.
     pub attempts: u32,
     /// The longest wait before the second attempt; it doubles with each further one. The wait is
-    /// chosen at random between nothing and that, so that callers do not come back together.
+    /// random between zero and that, so that clients do not retry in lockstep.
     pub base: Duration,
-    /// What waits do not grow beyond.
+    /// The upper limit of waits.
     pub cap: Duration,
-    /// The longest wait to accept from the service. If it asks for more, the call fails at once
-    /// and says so.
+    /// The longest wait to accept from the service. If it asks for more, the call fails at once.
     pub longest_wait: Duration,
-    /// How many retries are free, for short troubles.
+    /// How many retries are available initially.
     pub reserve: u32,
-    /// What share of a retry each call earns. In the long run there are no more requests than
-    /// this plus one for each call, however much fails.
+    /// The fraction of a retry that each call adds to the budget. In the long run at most this plus
+    /// one requests are sent per call, however many fail.
     pub earned: f64,
-    /// The seed of the random waits; none for another one in each process.
+    /// The seed of the random waits; `None` for a random seed.
     pub seed: Option<u64>,
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, waits of up to half a second and a second, a minute at the service's word,
-    /// ten retries free and one for every ten calls.
+    /// Three attempts, waits of up to half a second and a second, up to a minute if the service
+    /// asks for it, ten retries initially and one more per ten calls.
     fn default() -> Self {
         Self {
             attempts: 3,
@@ -61,12 +60,11 @@ impl RetryPolicy {
     }
 }
 
-/// A layer that makes failed calls again, within a budget.
+/// A layer that retries failed calls, within a budget.
 ///
-/// Only what may succeed unchanged is tried again ([`ClientError::may_retry`]), and a stream only
-/// until the first content came: what was handed out is never said twice. A call that a
-/// [`Breaker`](super::Breaker) stopped is not tried again; it is meant to fail at once. All clones share one
-/// budget.
+/// A call is retried only if the same request may succeed ([`ClientError::may_retry`]), and a
+/// stream only until its first content, because returned content cannot be taken back. A call that
+/// a [`Breaker`](super::Breaker) stopped is not retried. Clones share one budget.
 ///
 /// ```
 /// use throughline::client::{ClientExt, Retry, RetryPolicy};
@@ -90,7 +88,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// A layer with a budget of its own.
+    /// A layer with its own budget.
     pub fn new(policy: RetryPolicy) -> Self {
         Self {
             budget: Arc::new(Budget::new(policy.reserve, policy.earned)),
@@ -100,16 +98,16 @@ impl Retry {
         }
     }
 
-    /// The same, telling someone what it does.
+    /// Reports its retries to an observer.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.watch = ObserverHandle::new(observer);
         self
     }
 
-    /// How long to wait after an attempt that failed, or why not to go on.
+    /// The wait after a failed attempt, or why there is no further one.
     fn next(&self, attempt: u32, error: &ClientError) -> Result<Duration, GiveUpReason> {
-        // The second has waited for memory already.
+        // An out-of-memory error has waited for memory already.
         let is_for_later = matches!(error.kind(), ErrorKind::Open | ErrorKind::OutOfMemory);
         if !error.may_retry() || is_for_later {
             return Err(GiveUpReason::Final);
@@ -126,11 +124,12 @@ impl Retry {
         }
         let growth = 1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX);
         let most = self.policy.base.saturating_mul(growth).min(self.policy.cap);
-        // On top of what was asked for: others were told the same moment.
+        // Added to the wait that the service asked for, since other clients were told the same
+        // moment.
         Ok(asked.saturating_add(self.jitter.up_to(most)))
     }
 
-    /// Wait for the next attempt, or give the error back.
+    /// Waits for the next attempt, or returns the error.
     async fn pause(
         &self,
         upstream: &str,

@@ -1,11 +1,11 @@
-/// What a breaker does with calls.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerState {
-    /// All go to the service.
+    /// All calls go to the service.
     Closed,
-    /// All fail at once.
+    /// All calls fail at once.
     Open,
-    /// One goes to the service, to see whether it is well again; all others fail at once.
+    /// One call goes to the service as a probe; all others fail at once.
     HalfOpen,
 }
 

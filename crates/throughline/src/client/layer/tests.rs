@@ -179,7 +179,7 @@ async fn a_stream_is_tried_again_until_its_first_content_and_never_after() {
         let events: Vec<_> = events.unwrap().collect().await;
         assert_eq!(fake.asked(), asked);
         let first = events[0].as_ref().unwrap();
-        // Of an attempt that was given up nothing is heard.
+        // Events of an abandoned attempt are not returned.
         assert_eq!(*first == started, asked == 1);
         assert_eq!(events.last().unwrap().is_err(), asked == 1);
     }
@@ -331,7 +331,7 @@ async fn together_they_stop_asking_and_come_back() {
     assert_eq!(ask(&client).await, Ok(()));
 }
 
-/// The layers in some order around a client.
+/// The layers in several orders around a client.
 fn stacks(fake: &Arc<FakeClient>) -> Vec<Arc<dyn ChatClient>> {
     let (retry, breaker) = (seeded, Breaker::default);
     let fake = || Arc::clone(fake);
@@ -376,7 +376,7 @@ async fn a_call_is_marked_when_its_answer_is_whole_wherever_the_layer_stands() {
             let mut events = client.stream(&request).await.unwrap();
             while let Some(event) = events.next().await {
                 let is_end = matches!(event.unwrap(), Event::Finished { .. });
-                // Some layers read ahead, but the end is never heard before the mark.
+                // Some layers read ahead, but the end is never returned before the mark is set.
                 assert!(mark.is_set() || !is_end);
             }
             assert!(mark.is_set());

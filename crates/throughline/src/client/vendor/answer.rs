@@ -1,4 +1,4 @@
-//! The head of an answer, and errors that say where they come from.
+//! The head of a response, and errors with its context.
 
 use bytes::{Bytes, BytesMut};
 use throughline_model::VendorError;
@@ -6,33 +6,33 @@ use throughline_wire::http::ResponseMeta;
 
 use super::answer_memory::AnswerMemory;
 use super::failure;
-use super::keep::Keeping;
+use super::stored_by::StoredBy;
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
 
-/// What is known of an answer before its body.
+/// What is known of a response before its body.
 pub(super) struct Head {
     pub(super) upstream: String,
     pub(super) status: u16,
     pub(super) meta: ResponseMeta,
     pub(super) content_type: Option<String>,
-    /// What the request was signed with: should the service repeat it, it goes no further.
+    /// The credential of the request: it is removed from error texts that repeat it.
     pub(super) secret: Option<Secret>,
-    /// Who keeps the conversation.
-    pub(super) keeping: Keeping,
+    /// Which side stores the conversation.
+    pub(super) stored_by: StoredBy,
 }
 
-/// What a body is said to be.
+/// The media type of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Json,
     Events,
     Other,
-    /// The service does not say.
-    Unsaid,
+    /// The response has no content type.
+    Unknown,
 }
 
-/// An answer whose body is still to be read.
+/// A response whose body has not been read.
 pub(super) struct VendorAnswer {
     pub(super) head: Head,
     pub(super) body: BodyReader,
@@ -53,12 +53,12 @@ impl VendorAnswer {
 
     pub(super) fn media(&self) -> Media {
         let Some(content_type) = &self.head.content_type else {
-            return Media::Unsaid;
+            return Media::Unknown;
         };
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         let kind = kind.to_ascii_lowercase();
         match kind.as_str() {
-            "" => Media::Unsaid,
+            "" => Media::Unknown,
             "application/json" => Media::Json,
             "text/event-stream" => Media::Events,
             other if other.ends_with("+json") => Media::Json,
@@ -66,7 +66,7 @@ impl VendorAnswer {
         }
     }
 
-    /// Whether a body of which nothing is said begins like JSON. No event stream does.
+    /// Whether a body without a content type begins like JSON. Event streams never do.
     pub(super) async fn looks_like_json(&mut self) -> Result<bool, ClientError> {
         let piece = self.body.next().await;
         let piece = piece.map_err(|error| self.head.of(error))?;
@@ -78,7 +78,7 @@ impl VendorAnswer {
         Ok(is_json)
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     pub(super) async fn whole(&mut self) -> Result<Bytes, ClientError> {
         let first = match self.first.take() {
             Some(first) => Some(first),
@@ -109,21 +109,21 @@ impl VendorAnswer {
 }
 
 impl Head {
-    /// An error about this answer.
+    /// An error about this response.
     pub(super) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> ClientError {
         self.of(ClientError::new(kind, &self.upstream, message))
     }
 
-    /// An error with what the head says about it.
+    /// Adds the context of the head to an error.
     pub(super) fn of(&self, error: ClientError) -> ClientError {
         error
             .with_status(self.status)
             .with_request_id(self.meta.request_id.clone())
     }
 
-    /// The vendor's own error as ours.
+    /// Converts a vendor's error.
     pub(super) fn vendor(&self, error: VendorError) -> ClientError {
-        failure::said(self, error)
+        failure::vendor_error(self, error)
     }
 
     /// The body is neither JSON nor an event stream.

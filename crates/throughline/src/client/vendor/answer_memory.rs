@@ -1,8 +1,8 @@
-//! How much of an answer is held in memory while it is read.
+//! Counts the memory of an answer while it is read.
 //!
-//! A stream is mostly frames around a few words, which are gone when they were read; what stays are
-//! the words, and the frame that is not whole yet. That is what is bounded and counted, not the bytes
-//! that came.
+//! A stream consists mostly of frames around a few words; a frame is discarded once it is parsed.
+//! What remains are the words, and the incomplete last frame. These are bounded and counted, not
+//! the received bytes.
 
 use std::time::Duration;
 
@@ -12,23 +12,24 @@ use super::answer::Head;
 use crate::client::{ClientError, ErrorKind};
 use crate::memory::{MemoryBudget, Reservation};
 
-/// How many copies of an answer exist while it is read: what the decoder gathers and what the caller
-/// does, each with the room that a growing text has to spare.
+/// How many copies of an answer exist while it is read: the decoder's and the caller's, each with
+/// spare capacity for growth.
 const COPIES: usize = 4;
 
-/// Memory is reserved in steps of this. Most answers are smaller than the first and are not counted.
+/// Memory is reserved in steps of this size. Most answers are smaller than the first step and are
+/// not counted.
 const STEP: usize = 64 << 10;
 
 /// How long an answer waits for memory before it fails.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What is held of one answer.
+/// The memory of one answer.
 pub(super) struct AnswerMemory {
-    /// What came of contents in small pieces.
+    /// Bytes of contents that arrived as deltas.
     deltas: usize,
-    /// What came of contents as a whole; mostly the same once more.
+    /// Bytes of contents that arrived as a whole; usually a repetition of the deltas.
     contents: usize,
-    /// Events that no other word is known for.
+    /// Bytes of other events.
     others: usize,
     limit: u64,
     reservation: Option<Reservation>,
@@ -45,7 +46,7 @@ impl AnswerMemory {
         }
     }
 
-    /// An event is handed out.
+    /// Counts an event that is returned.
     pub(super) fn event(&mut self, event: &Event) {
         match event {
             Event::Delta { text, .. } | Event::Summary { text, .. } => self.deltas += text.len(),
@@ -58,7 +59,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Have room for the events so far and so many bytes that are not read yet.
+    /// Reserves memory for the events so far and for unparsed bytes.
     pub(super) async fn cover(&mut self, unread: usize, head: &Head) -> Result<(), ClientError> {
         let bytes = self.deltas.max(self.contents) + self.others + unread;
         if bytes as u64 > self.limit {

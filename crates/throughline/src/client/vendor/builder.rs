@@ -1,4 +1,4 @@
-//! Setting a client up.
+//! The builder of vendor clients.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use throughline_wire::sse::Limits;
 
 use super::VendorClient;
 use super::dialect::{Dialect, EndMark};
-use super::form::Wanted;
+use super::history_form::FormSettings;
 use crate::client::http::{Header, HttpSettings, ProxyChoice, Timeouts, TokenProvider, Transport};
 use crate::client::observe::{Observer, ObserverHandle};
 use crate::client::{
@@ -19,21 +19,21 @@ use crate::client::{
 };
 use crate::memory::MemoryBudget;
 
-/// How much of an answer is read.
+/// Limits on the size of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The largest body that comes at once.
+    /// The largest body of a whole response.
     pub body_bytes: u64,
-    /// The largest stream. Streams say everything at least twice and in many small pieces.
+    /// The largest stream. Streams repeat their contents at least once, in many small pieces.
     pub stream_bytes: u64,
     /// The largest line and event of a stream.
     pub events: Limits,
-    /// The largest answer: its texts and arguments, and what a vendor says beyond them.
+    /// The largest answer: its texts and arguments, and the vendor's own members.
     pub answer_bytes: u64,
 }
 
 impl Default for Bounds {
-    /// 64 MiB at once, 256 MiB in a stream, 32 MiB in one event; answers of 32 MiB.
+    /// 64 MiB for a whole response, 256 MiB for a stream, 32 MiB for an event; answers of 32 MiB.
     fn default() -> Self {
         Self {
             body_bytes: 64 * 1024 * 1024,
@@ -44,13 +44,13 @@ impl Default for Bounds {
     }
 }
 
-/// A client that is being set up. See [`OpenAi`](super::OpenAi), [`Anthropic`](super::Anthropic),
+/// Builds a vendor client. See [`OpenAi`](super::OpenAi), [`Anthropic`](super::Anthropic),
 /// [`Gemini`](super::Gemini), [`Foundry`](super::Foundry).
 pub struct ClientBuilder {
     pub(super) dialect: &'static Dialect,
     pub(super) model: Option<String>,
     pub(super) needs_model: bool,
-    /// Each request names its model.
+    /// Whether each request names its model.
     pub(super) any_model: bool,
     pub(super) base_url: Option<String>,
     pub(super) below: String,
@@ -72,7 +72,7 @@ pub struct ClientBuilder {
     pub(super) retry: RetryPolicy,
     pub(super) breaker: Result<BreakerPolicy, Breaker>,
     pub(super) observer: Option<Arc<dyn Observer>>,
-    pub(super) history: Wanted,
+    pub(super) history: FormSettings,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -118,11 +118,11 @@ impl ClientBuilder {
             retry: RetryPolicy::default(),
             breaker: Ok(BreakerPolicy::default()),
             observer: None,
-            history: Wanted::usual(Arc::new(SystemClock)),
+            history: FormSettings::new(Arc::new(SystemClock)),
         }
     }
 
-    /// The model to ask, unless a request names another.
+    /// Sets the model, unless a request names another.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> Self {
         let model = model.into();
@@ -131,7 +131,7 @@ impl ClientBuilder {
         self
     }
 
-    /// No model of its own: each request names one, and one that names none is refused before
+    /// Sets no model: each request names one, and a request without a model is refused before
     /// anything is sent. For one client that serves all models of a service.
     ///
     /// ```
@@ -149,21 +149,21 @@ impl ClientBuilder {
         self
     }
 
-    /// The name of the service in ids, errors and telemetry.
+    /// Sets the name of the service in ids, errors and telemetry.
     #[must_use]
     pub fn upstream(mut self, name: impl Into<String>) -> Self {
         self.abilities.upstream = name.into();
         self
     }
 
-    /// The key to sign requests with.
+    /// Sets the API key.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<Secret>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// The key that the vendor's usual environment variable holds.
+    /// Reads the API key from the vendor's usual environment variable.
     pub fn api_key_from_env(self) -> Result<Self, ClientError> {
         let found = self.dialect.key_env.iter().find_map(|name| {
             let key = std::env::var(name).ok()?;
@@ -179,16 +179,16 @@ impl ClientBuilder {
         }
     }
 
-    /// Where tokens come from, for services that want short-lived ones. They are kept until
-    /// shortly before they end, and renewed once when the service refuses one.
+    /// Sets the source of access tokens, for services with short-lived tokens. Tokens are cached
+    /// until shortly before they expire, and renewed once when the service refuses one.
     #[must_use]
     pub fn token_provider(mut self, provider: Arc<dyn TokenProvider>) -> Self {
         self.tokens = Some(provider);
         self
     }
 
-    /// The address of the service, without the part that names the operation: a proxy, a local
-    /// server, a test.
+    /// Sets the address of the service, without the part that names the operation: for a proxy, a
+    /// local server, or a test.
     #[must_use]
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
@@ -196,7 +196,7 @@ impl ClientBuilder {
         self
     }
 
-    /// One more header for every request; its value is treated as a secret.
+    /// Adds a header to every request. Its value is treated as a secret.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         let name = name.into().to_ascii_lowercase();
@@ -205,50 +205,50 @@ impl ClientBuilder {
         self
     }
 
-    /// How long to wait for what.
+    /// Sets the timeouts.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Which proxy to go through.
+    /// Sets the proxy.
     #[must_use]
     pub fn proxy(mut self, proxy: ProxyChoice) -> Self {
         self.http.proxy = proxy;
         self
     }
 
-    /// Certificates to trust beside the system's, as PEM.
+    /// Adds trusted certificates, as PEM.
     #[must_use]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.http.root_certificates.push(pem.into());
         self
     }
 
-    /// How much of an answer to read.
+    /// Sets limits on the size of responses.
     #[must_use]
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
     }
 
-    /// Count the memory that answers take while they are read. An answer for which there is no room
-    /// waits, and fails with [`ErrorKind::OutOfMemory`](crate::client::ErrorKind::OutOfMemory) in the end.
+    /// Counts the memory of answers while they are read. An answer without memory waits, and
+    /// finally fails with [`ErrorKind::OutOfMemory`](crate::client::ErrorKind::OutOfMemory).
     #[must_use]
     pub fn memory(mut self, budget: &MemoryBudget) -> Self {
         self.memory = Some(budget.clone());
         self
     }
 
-    /// A transport that other clients may use too, in place of one with connections of its own.
+    /// Sets a transport, which several clients can share, instead of one with its own connections.
     #[must_use]
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// What the service can do, where it differs from what its format lets expect.
+    /// Changes the abilities, if the service differs from what its format implies.
     ///
     /// ```
     /// use throughline::{ChatClient, OpenAi};
@@ -266,57 +266,58 @@ impl ClientBuilder {
         self
     }
 
-    /// Whom histories are rendered for: the model's generation, whether it thinks. Whether the
-    /// service keeps what is said is for each request to say.
+    /// Changes the target for which histories are rendered: the model's generation, and whether it
+    /// thinks. Whether the service stores the conversation is decided by each request.
     #[must_use]
     pub fn target(mut self, change: impl FnOnce(&mut Target)) -> Self {
         change(&mut self.target);
         self
     }
 
-    /// By which name the server knows the limit of tokens (Chat Completions).
+    /// Sets the name of the token limit in requests (Chat Completions).
     #[must_use]
     pub fn token_limit(mut self, limit: TokenLimit) -> Self {
         self.token_limit = Some(limit);
         self
     }
 
-    /// Whether streams must close as the format says.
+    /// Sets whether streams must end as the format says.
     #[must_use]
     pub fn end_mark(mut self, mark: EndMark) -> Self {
         self.end_mark = mark;
         self
     }
 
-    /// How often and when to try again.
+    /// Sets how often and when failed calls are retried.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// When to stop asking.
+    /// Sets when the circuit breaker opens.
     #[must_use]
     pub fn breaker(mut self, policy: BreakerPolicy) -> Self {
         self.breaker = Ok(policy);
         self
     }
 
-    /// A breaker to share with other clients of the same service, or to read.
+    /// Sets a breaker that several clients of one service share, or whose state the application
+    /// reads.
     #[must_use]
     pub fn shared_breaker(mut self, breaker: Breaker) -> Self {
         self.breaker = Err(breaker);
         self
     }
 
-    /// Someone to tell what happens to calls.
+    /// Sets an observer of attempts, retries and breaker transitions.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// The client, with a breaker around it and retries around that.
+    /// Builds the client, with a circuit breaker around it and retries around that.
     pub fn build(mut self) -> Result<Arc<dyn ChatClient>, ClientError> {
         let observer = self.observer.clone();
         let watch = observer
@@ -335,7 +336,7 @@ impl ClientBuilder {
         Ok(self.build_bare()?.layer(breaker).layer(retry))
     }
 
-    /// The client alone, for a stack of one's own.
+    /// Builds the client without layers.
     pub fn build_bare(self) -> Result<VendorClient, ClientError> {
         let base = self.base()?;
         let credential = self.credential()?;
@@ -352,7 +353,7 @@ impl ClientBuilder {
             .ok_or_else(|| self.setup("there is no codec for this format"))?;
         let transport = self.own_transport()?;
         let mut abilities = self.abilities;
-        let history = self.history.settle(&mut abilities);
+        let history = self.history.chooser(&mut abilities);
         let mut headers: Vec<Header> = self
             .dialect
             .headers
@@ -363,10 +364,10 @@ impl ClientBuilder {
         headers.extend(self.headers);
         let at_home = self.base_url.is_none();
         let mut target = self.target;
-        // These are for each request to say; what a client were to add would go out uninvited.
+        // Each request decides these; a client must not add them.
         target.stored = false;
         target.chain = None;
-        // What is sealed is only good for a service that takes it back.
+        // Sealed contents are only useful for a service that accepts them back.
         target.same_account &= abilities.reasoning_round_trip;
         Ok(VendorClient {
             dialect: self.dialect,

@@ -1,52 +1,52 @@
-//! How vendors differ, as data.
+//! Differences between vendors, as data.
 
 use throughline_model::Wire;
 
 use crate::client::StoresHistory;
 
-/// How one vendor's service is asked.
+/// How requests to one vendor's service are made.
 #[derive(Debug)]
 pub(super) struct Dialect {
     pub(super) wire: Wire,
-    /// The name of the service, unless it is given another.
+    /// The name of the service, unless the builder sets one.
     pub(super) upstream: &'static str,
-    /// The service's own address, if it has one for all.
+    /// The address of the service, if all customers share one.
     pub(super) home: Option<&'static str>,
-    /// Environment variables that may hold a key, the best first.
+    /// Environment variables that may contain a key, the preferred one first.
     pub(super) key_env: &'static [&'static str],
     pub(super) auth: Auth,
-    /// Headers that every request has.
+    /// Headers of every request.
     pub(super) headers: &'static [(&'static str, &'static str)],
     pub(super) route: Route,
     pub(super) end: EndMark,
     pub(super) stores: StoresHistory,
-    /// Whether reasoning can go back.
+    /// Whether reasoning can be sent back.
     pub(super) reasoning: bool,
 }
 
-/// Where a key goes. Tokens are always bearer tokens.
+/// Where the key goes. Access tokens are always bearer tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Auth {
     Bearer,
     Header(&'static str),
 }
 
-/// What follows the address of the service.
+/// The path below the address of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Always the same.
+    /// A fixed path.
     Fixed(&'static str),
-    /// The model is in it, and whether the answer is streamed.
+    /// The path contains the model, and whether the answer is streamed.
     PerModel,
 }
 
-/// How a stream says that it is over.
+/// How a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndMark {
-    /// By what the format says; where the format knows a closing frame, that frame must come.
+    /// As the format says; if the format has a closing frame, that frame is required.
     Required,
-    /// The closing `[DONE]` may be missing, as with some servers that speak Chat Completions;
-    /// then every alternative must have said why it ended.
+    /// The closing `[DONE]` may be missing, as with some servers that speak Chat Completions; then
+    /// every alternative must have a stop reason.
     Lenient,
 }
 
@@ -89,7 +89,7 @@ pub(super) static GEMINI: Dialect = Dialect {
     upstream: "gemini",
     home: Some("https://generativelanguage.googleapis.com"),
     key_env: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    // Never as a parameter of the address, where logs would show it.
+    // Never as a query parameter, which logs would show.
     auth: Auth::Header("x-goog-api-key"),
     headers: &[],
     route: Route::PerModel,

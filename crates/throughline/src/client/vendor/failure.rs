@@ -1,4 +1,4 @@
-//! What every refusal is called.
+//! Maps error responses to error kinds.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,13 +11,13 @@ use super::answer::Head;
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
 
-/// An answer whose status is no success.
+/// The error of a response whose status is not a success.
 pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader) -> ClientError {
-    // Whatever happens to the body, the status alone says enough.
+    // If the body cannot be read, the status alone decides.
     let body = body.whole().await.unwrap_or_default();
     let value = parse_bytes(&body, Limits::default());
-    if let Some(error) = value.ok().and_then(|value| told(codec, &value)) {
-        return said(head, error);
+    if let Some(error) = value.ok().and_then(|value| error_in_body(codec, &value)) {
+        return vendor_error(head, error);
     }
     let text = match head.status {
         300..=399 => "the service points elsewhere, and redirects are not followed; set base_url",
@@ -26,8 +26,8 @@ pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader
     advised(head, head.error(by_status(head.status), text), None)
 }
 
-/// The error that a body tells: in the vendor's form, or in that of a gateway before it.
-pub(super) fn told(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
+/// The error in a body: in the vendor's form, or in that of a gateway in front of it.
+pub(super) fn error_in_body(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
     codec.decode_error(body).or_else(|| {
         let error = body.get("error").filter(|error| !error.is_null());
         let inner = error.filter(|error| error.as_object().is_some());
@@ -51,7 +51,7 @@ pub(super) fn told(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
     })
 }
 
-/// What FastAPI says of a body that its types do not take: each place and what is wrong with it.
+/// FastAPI's validation errors: each place with its message.
 fn details<'v>(detail: &Value<'_>) -> Option<Cow<'v, str>> {
     const MOST: usize = 8;
     let list = detail.as_array()?.iter().take(MOST);
@@ -74,8 +74,8 @@ fn details<'v>(detail: &Value<'_>) -> Option<Cow<'v, str>> {
     (!said.is_empty()).then(|| Cow::Owned(said.join("; ")))
 }
 
-/// The vendor's own error as ours.
-pub(super) fn said(head: &Head, error: VendorError) -> ClientError {
+/// Converts a vendor's error.
+pub(super) fn vendor_error(head: &Head, error: VendorError) -> ClientError {
     let error = scrubbed(error, head.secret.as_ref());
     let kind = kind(head.status, &error);
     let text = if error.message.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn said(head: &Head, error: VendorError) -> ClientError {
     advised(head, head.error(kind, text).with_vendor(error), after)
 }
 
-/// With when to try again, by the head or else by the body.
+/// Adds the wait before a retry, from the head or else from the body.
 fn advised(head: &Head, error: ClientError, body: Option<Duration>) -> ClientError {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -98,7 +98,7 @@ fn advised(head: &Head, error: ClientError, body: Option<Duration>) -> ClientErr
         .with_should_retry(head.meta.retry.should_retry)
 }
 
-/// The kind of a vendor's error: words that mean one thing only, then the status, then the rest.
+/// The kind of a vendor's error: by unambiguous words, then by the status, then by other words.
 fn kind(status: u16, error: &VendorError) -> ErrorKind {
     let words = [error.code.as_deref(), error.kind.as_deref()];
     let words = words.into_iter().flatten();
@@ -111,24 +111,24 @@ fn kind(status: u16, error: &VendorError) -> ErrorKind {
             .find(|(_, list)| words.iter().any(|word| list.contains(&word.as_str())))
             .map(|(kind, _)| *kind)
     };
-    by(PLAIN)
+    by(UNAMBIGUOUS)
         .or_else(|| by_message(&error.message.to_ascii_lowercase()))
         .or_else(|| (status >= 300).then(|| by_status(status)))
-        .or_else(|| by(LOOSE))
+        .or_else(|| by(WITHOUT_STATUS))
         .or_else(|| {
             words
                 .iter()
                 .find_map(|word| Some(by_status(word.parse().ok()?)))
         })
-        // Something went wrong in the middle of an answer.
+        // The error occurred in the middle of an answer.
         .unwrap_or(ErrorKind::Unavailable)
 }
 
-/// Our word for a quota that comes back tomorrow: waiting is of no use to this call.
+/// Our word for a daily quota: waiting does not help this call.
 const DAILY: &str = "daily_quota";
 
-/// Words that mean one thing whatever the status.
-const PLAIN: &[(ErrorKind, &[&str])] = &[
+/// Words with one meaning, whatever the status.
+const UNAMBIGUOUS: &[(ErrorKind, &[&str])] = &[
     (
         ErrorKind::Quota,
         &[
@@ -186,7 +186,7 @@ const PLAIN: &[(ErrorKind, &[&str])] = &[
 ];
 
 /// Words that stand for a status where there is none, as in the middle of a stream.
-const LOOSE: &[(ErrorKind, &[&str])] = &[
+const WITHOUT_STATUS: &[(ErrorKind, &[&str])] = &[
     (
         ErrorKind::RateLimited,
         &[
@@ -208,7 +208,7 @@ const LOOSE: &[(ErrorKind, &[&str])] = &[
     ),
 ];
 
-/// Some vendors say in words alone what others have a code for.
+/// Some vendors have only a message where others have a code.
 fn by_message(message: &str) -> Option<ErrorKind> {
     const TOO_LONG: &[&str] = &[
         "prompt is too long",
@@ -238,7 +238,7 @@ fn reasons(body: &RawJson) -> Vec<String> {
     let error = value.get("error").unwrap_or(&value);
     let details = error.get("details").and_then(|details| details.as_array());
     let details = details.unwrap_or_default().iter();
-    // Google says in one way that it is too much for a minute and that it is too much for a day.
+    // Google uses one status for limits per minute and per day.
     let violations = details.clone().flat_map(|detail| {
         let violations = detail.get("violations").and_then(|list| list.as_array());
         violations.unwrap_or_default().iter()
@@ -276,7 +276,7 @@ fn by_status(status: u16) -> ErrorKind {
     }
 }
 
-/// A vendor's error without the key that some servers repeat in it.
+/// Removes the key from a vendor's error, because some servers repeat it.
 fn scrubbed(mut error: VendorError, secret: Option<&Secret>) -> VendorError {
     let Some(secret) = secret else {
         return error;

@@ -1,20 +1,20 @@
-//! Clients for vendors: one client, and for each vendor a [`Dialect`] that says how it differs.
+//! Clients for vendors: one client, and a [`Dialect`] per vendor with its differences.
 //!
-//! What a body means is the business of `throughline-wire`; here is how requests are signed and
-//! sent, how answers are read as they come, and what every way of failing is called.
+//! `throughline-wire` encodes and decodes bodies. This module signs and sends requests, reads
+//! responses as they arrive, and maps failures to error kinds.
 
 mod answer;
 mod answer_memory;
-mod ask;
 mod builder;
 mod dialect;
 mod failure;
-mod figures;
-mod form;
-mod keep;
-mod refused;
+mod history_form;
+mod native_refusals;
+mod send;
 mod setup;
+mod stored_by;
 mod stream;
+mod token_counts;
 mod url;
 mod vendors;
 mod whole;
@@ -42,13 +42,13 @@ use answer::Media;
 pub use builder::{Bounds, ClientBuilder};
 use dialect::Dialect;
 pub use dialect::EndMark;
-pub use form::HistoryForm;
-use form::{Behind, Forms, Shown};
+pub use history_form::HistoryForm;
+use history_form::{FormChooser, ItemForm, ServiceCalls};
 use stream::EventReader;
 use url::Base;
 pub use vendors::{Anthropic, Foundry, Gemini, OpenAi};
 
-/// A client for a vendor, without any layer around it. See [`ClientBuilder`].
+/// A vendor client without layers. See [`ClientBuilder`].
 pub struct VendorClient {
     dialect: &'static Dialect,
     codec: &'static dyn Codec,
@@ -62,14 +62,14 @@ pub struct VendorClient {
     bounds: Bounds,
     memory: Option<MemoryBudget>,
     target: Target,
-    /// How earlier calls and results are shown.
-    history: Forms,
+    /// The form in which earlier calls and results are sent.
+    history: FormChooser,
     watch: ObserverHandle,
     token_limit: TokenLimit,
     end_mark: EndMark,
     /// Whether requests name a model; agents have their own.
     names_model: bool,
-    /// Members that every body for an agent has.
+    /// Members of every request body for an agent.
     members: Vec<(&'static str, String)>,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for VendorClient {
 }
 
 impl VendorClient {
-    /// Read an event stream to its end.
+    /// Reads an event stream to its end.
     async fn fold(&self, mut reader: EventReader) -> Result<Response, ClientError> {
         let mut fold = Fold::new();
         while let Some(event) = reader.next().await? {
@@ -98,15 +98,15 @@ impl VendorClient {
     async fn respond_as(
         &self,
         request: &ChatRequest<'_>,
-        form: Shown,
+        form: ItemForm,
     ) -> Result<Response, ClientError> {
-        let mut answer = self.ask(request, Delivery::Whole, form).await?;
+        let mut answer = self.send_request(request, Delivery::Whole, form).await?;
         match answer.media() {
-            Media::Json | Media::Unsaid => {
+            Media::Json | Media::Unknown => {
                 let body = answer.whole().await?;
                 whole::read(self.codec, &answer.head, &body)
             }
-            // Some servers know no other way to answer.
+            // Some servers always answer with a stream.
             Media::Events => self.fold(self.reader(answer)).await,
             Media::Other => Err(answer.head.unreadable()),
         }
@@ -115,14 +115,14 @@ impl VendorClient {
     async fn stream_as(
         &self,
         request: &ChatRequest<'_>,
-        form: Shown,
+        form: ItemForm,
     ) -> Result<EventStream, ClientError> {
-        let mut answer = self.ask(request, Delivery::Streamed, form).await?;
+        let mut answer = self.send_request(request, Delivery::Streamed, form).await?;
         let media = answer.media();
         let is_json = match media {
             Media::Json => true,
             Media::Events => false,
-            Media::Unsaid => answer.looks_like_json().await?,
+            Media::Unknown => answer.looks_like_json().await?,
             Media::Other => return Err(answer.head.unreadable()),
         };
         if !is_json {
@@ -135,7 +135,7 @@ impl VendorClient {
             });
             return Ok(Box::pin(events));
         }
-        // Some servers answer as a whole whatever one asks for.
+        // Some servers always answer with a whole body.
         let body = answer.whole().await?;
         let response = whole::read(self.codec, &answer.head, &body)?;
         let events: Vec<Result<Event, ClientError>> =
@@ -143,30 +143,30 @@ impl VendorClient {
         Ok(Box::pin(futures_util::stream::iter(events)))
     }
 
-    /// The events of a request that may be made again in another form: nothing of them is handed
-    /// out before the answer has begun.
+    /// The events of a request that may be repeated in another form: nothing is returned before the
+    /// answer has begun.
     async fn begin_as(
         &self,
         request: &ChatRequest<'_>,
-        form: Shown,
+        form: ItemForm,
     ) -> Result<EventStream, ClientError> {
         wait_for_content(self.stream_as(request, form).await?).await
     }
 
-    /// In which form to ask, and whether there is another one should it be refused.
-    fn form(&self, request: &ChatRequest<'_>) -> (Shown, bool) {
-        let behind = match request.history_owner {
-            HistoryOwner::Service { id: Some(_) } => Behind::Calls,
-            HistoryOwner::Service { id: None } | HistoryOwner::Caller => Behind::Nothing,
+    /// The form of a request, and whether it may be repeated in another form.
+    fn form(&self, request: &ChatRequest<'_>) -> (ItemForm, bool) {
+        let service_calls = match request.history_owner {
+            HistoryOwner::Service { id: Some(_) } => ServiceCalls::Present,
+            HistoryOwner::Service { id: None } | HistoryOwner::Caller => ServiceCalls::Absent,
         };
-        let form = self.history.first(self.model_of(request), behind);
-        let another = self.history.has_another(form, behind) && request.view.has_tools();
+        let form = self.history.first(self.model_of(request), service_calls);
+        let another = self.history.has_another(form, service_calls) && request.view.has_tools();
         (form, another)
     }
 
-    /// Whether the service refuses calls and results as its own items, and nothing else.
+    /// Whether the service refuses calls and results as native items, and nothing else.
     fn refuses_items(&self, error: &ClientError) -> bool {
-        let row = refused::known(&self.dialect.wire, error);
+        let row = native_refusals::matching_row(&self.dialect.wire, error);
         if let Some(row) = row {
             let upstream = self.abilities.upstream.as_str();
             tracing::debug!(upstream, by = row.name, "tool history refused");
@@ -174,34 +174,34 @@ impl VendorClient {
         row.is_some()
     }
 
-    /// What a request comes to that was refused and then made again as text. If that did not help,
-    /// the first refusal is the one to tell.
+    /// The result of a request that was refused and then repeated as text. If the repetition failed
+    /// too, the first error is returned.
     fn settled<T>(
         &self,
         request: &ChatRequest<'_>,
         refused: ClientError,
         again: Result<T, ClientError>,
-    ) -> (Shown, Result<T, ClientError>) {
+    ) -> (ItemForm, Result<T, ClientError>) {
         match again {
             Ok(answer) => {
                 let model = self.model_of(request);
-                self.history.took_text(model);
+                self.history.accepted_text(model);
                 let upstream = &self.abilities.upstream;
                 self.watch
                     .report(&ClientEvent::FellBack { upstream, model });
-                (Shown::Text, Ok(answer))
+                (ItemForm::Text, Ok(answer))
             }
             Err(error) => {
                 let upstream = self.abilities.upstream.as_str();
                 let kind = error.kind().as_str();
                 tracing::debug!(upstream, kind, "tool history refused as text too");
-                (Shown::Native, Err(refused))
+                (ItemForm::Native, Err(refused))
             }
         }
     }
 
-    /// Say on the span of the call in which form tool history was sent, if there was any.
-    fn note(&self, request: &ChatRequest<'_>, form: Shown) {
+    /// Records the form of tool history on the span of the call, if there is any.
+    fn note(&self, request: &ChatRequest<'_>, form: ItemForm) {
         if request.view.has_tools() {
             tracing::Span::current().record("throughline.tool_history", form.as_str());
         }
@@ -222,7 +222,7 @@ impl ChatClient for VendorClient {
         let (form, another) = self.form(request);
         let (form, answer) = match self.respond_as(request, form).await {
             Err(error) if another && self.refuses_items(&error) => {
-                let again = self.respond_as(request, Shown::Text).await;
+                let again = self.respond_as(request, ItemForm::Text).await;
                 self.settled(request, error, again)
             }
             answer => (form, answer),
@@ -239,7 +239,7 @@ impl ChatClient for VendorClient {
         };
         let (form, events) = match events {
             Err(error) if another && self.refuses_items(&error) => {
-                let again = self.begin_as(request, Shown::Text).await;
+                let again = self.begin_as(request, ItemForm::Text).await;
                 self.settled(request, error, again)
             }
             events => (form, events),

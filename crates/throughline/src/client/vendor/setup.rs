@@ -1,4 +1,4 @@
-//! What a builder checks, and what vendors add to it.
+//! What the builder checks, and what vendors add.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::client::http::{
 use crate::client::{ClientError, ErrorKind};
 
 impl ClientBuilder {
-    /// A service below an address that differs for everyone.
+    /// A service whose address differs for each customer.
     pub(super) fn below(mut self, url: &str, path: &str) -> Self {
         self.base_url = Some(url.to_owned());
         self.below = path.to_owned();
@@ -24,7 +24,7 @@ impl ClientBuilder {
         self
     }
 
-    /// A member of every body, which also says what answers.
+    /// Adds a member to every body, which also names what answers.
     pub(super) fn member(mut self, name: &'static str, json: String) -> Self {
         self.members.push((name, json));
         self.without_model()
@@ -64,7 +64,7 @@ impl ClientBuilder {
                     Err(self.setup("the API key holds white space or other strange characters"))
                 }
             }
-            // Only a server of one's own may want no key.
+            // Only a custom address may have no key.
             (None, None) if self.base_url.is_some() && self.dialect.home.is_some() => {
                 Ok(Credential::None)
             }

@@ -1,4 +1,4 @@
-//! Reading an event stream as it comes.
+//! Reads an event stream as it arrives.
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use throughline_wire::{Codec, DocumentKind, StreamDecoder};
 use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
 use super::dialect::EndMark;
-use super::{figures, whole};
+use super::{token_counts, whole};
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind};
 
-/// The events of one answer. It is over after [`Event::Finished`] or an error.
+/// The events of one answer. It ends after [`Event::Finished`] or an error.
 pub(super) struct EventReader {
     codec: &'static dyn Codec,
     head: Head,
     body: BodyReader,
     memory: AnswerMemory,
-    /// How many bytes came since the last frame was whole.
+    /// How many bytes arrived since the last complete frame.
     unread: usize,
     sse: Decoder,
     frames: Box<dyn StreamDecoder>,
     ready: VecDeque<Event>,
-    /// The answer's id, once it is known.
+    /// The id of the answer, once known.
     id: Option<String>,
     end_mark: EndMark,
-    /// The closing frame came.
+    /// Whether the closing frame arrived.
     closed: bool,
-    /// The body has been read to its end.
+    /// Whether the body was read to its end.
     read: bool,
     over: bool,
 }
@@ -62,7 +62,7 @@ impl EventReader {
         }
     }
 
-    /// The next event; none when the answer is over.
+    /// The next event; `None` after the end of the answer.
     pub(super) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         loop {
             if self.over {
@@ -92,7 +92,7 @@ impl EventReader {
         }
     }
 
-    /// Hand an event out, if it is not the end of an answer that is not whole.
+    /// Returns an event, unless it is the end of an incomplete answer.
     fn give(&mut self, mut event: Event) -> Result<Event, ClientError> {
         self.memory.event(&event);
         match &mut event {
@@ -106,10 +106,10 @@ impl EventReader {
             } => {
                 whole::check(&self.head, stop, error.as_ref())?;
                 if let Some(usage) = usage {
-                    figures::clamp(&self.head.upstream, usage);
+                    token_counts::clamp(&self.head.upstream, usage);
                 }
-                let keeping = &self.head.keeping;
-                *service = keeping.service(service.take(), self.id.as_deref(), vendor.as_deref());
+                let stored_by = &self.head.stored_by;
+                *service = stored_by.service(service.take(), self.id.as_deref(), vendor.as_deref());
                 self.over = true;
                 self.body.settle();
             }
@@ -136,7 +136,7 @@ impl EventReader {
         Ok(())
     }
 
-    /// Gateways put errors of their own form into streams of others.
+    /// Gateways insert errors of their own form into streams of other formats.
     fn look_for_error(&self, frame: &Frame) -> Result<(), ClientError> {
         let named = frame.event.as_deref() == Some("error");
         if !named && !frame.data.contains("\"error\"") {
@@ -144,17 +144,17 @@ impl EventReader {
         }
         match json::parse(&frame.data) {
             Ok(value) if named || self.codec.document_kind(&value) == DocumentKind::Error => {
-                Err(whole::said(self.codec, &self.head, &value))
+                Err(whole::error_instead(self.codec, &self.head, &value))
             }
             _ => Ok(()),
         }
     }
 
-    /// The body is over: what was held back.
+    /// The body has ended: processes what was held back.
     fn finish(&mut self) -> Result<(), ClientError> {
         self.read = true;
         let end = self.sse.finish().map_err(|error| match error {
-            // The last character is not whole.
+            // The last character is incomplete.
             SseError::InvalidUtf8 { .. } => {
                 let text = "the stream ended inside an event";
                 self.head.error(ErrorKind::Cut, text).with_source(error)
@@ -164,7 +164,7 @@ impl EventReader {
         if let End::Unterminated(frame) = end
             && let Err(error) = self.take(&frame)
         {
-            // Half a frame is a cut, whatever it looks like; an error that it tells is one.
+            // An incomplete frame means a broken connection; an error in it counts as an error.
             return Err(match error.kind() {
                 ErrorKind::Malformed => {
                     let text = "the stream ended inside an event";

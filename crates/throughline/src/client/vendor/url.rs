@@ -1,4 +1,4 @@
-//! Addresses: what stands before the question mark, and what after it. Neither ever holds a key.
+//! Addresses and query parameters. Neither contains a key.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use throughline_wire::compose::Delivery;
 
 use super::dialect::Route;
 
-/// The address of a service. Only `http` and `https`, without user or password.
+/// The address of a service: `http` or `https`, without user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Base {
     path: String,
@@ -14,7 +14,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// An address; an error says what is wrong without repeating it.
+    /// Parses an address; the error does not repeat the address.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         let rest = text
@@ -44,13 +44,13 @@ impl Base {
         })
     }
 
-    /// The same with more of a path behind it.
+    /// Appends to the path.
     pub(super) fn join(mut self, path: &str) -> Self {
         self.path.push_str(path);
         self
     }
 
-    /// The same with one more parameter.
+    /// Appends a parameter.
     pub(super) fn with(mut self, parameter: &str) -> Self {
         self.query = Some(match self.query {
             Some(query) => format!("{query}&{parameter}"),
@@ -84,7 +84,7 @@ impl Base {
     }
 }
 
-/// A model's place in an address. A name cannot lead anywhere else.
+/// A model's segment in an address. A model name cannot change the path.
 fn model_path(model: &str) -> Result<String, &'static str> {
     let mut path = String::with_capacity(model.len() + 8);
     if !model.contains('/') {
@@ -102,7 +102,7 @@ fn model_path(model: &str) -> Result<String, &'static str> {
     Ok(path)
 }
 
-/// Percent-encode what is not plain in a segment of a path.
+/// Percent-encodes a segment of a path.
 pub(super) fn push_encoded(out: &mut String, part: &str) {
     for byte in part.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
@@ -114,7 +114,7 @@ pub(super) fn push_encoded(out: &mut String, part: &str) {
 }
 
 impl fmt::Debug for Base {
-    /// Without parameters: someone may have put a key there.
+    /// Omits parameters, which may contain a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)
     }

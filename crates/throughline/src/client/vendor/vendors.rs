@@ -1,4 +1,4 @@
-//! One name for each vendor.
+//! The constructors of vendor clients.
 
 use throughline_model::json::RawJson;
 use throughline_wire::compose::TokenLimit;
@@ -7,7 +7,7 @@ use super::builder::ClientBuilder;
 use super::dialect;
 use super::url;
 
-/// OpenAI, and the many servers that speak its formats.
+/// OpenAI, and servers that speak its formats.
 ///
 /// ```
 /// use throughline::OpenAi;
@@ -21,15 +21,15 @@ use super::url;
 pub struct OpenAi;
 
 impl OpenAi {
-    /// The Responses API. Give the key with [`ClientBuilder::api_key`], or have
-    /// [`ClientBuilder::api_key_from_env`] read `OPENAI_API_KEY`.
+    /// The Responses API. Set the key with [`ClientBuilder::api_key`], or read `OPENAI_API_KEY`
+    /// with [`ClientBuilder::api_key_from_env`].
     pub fn responses(model: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(&dialect::OPENAI_RESPONSES).model(model)
     }
 
-    /// Chat Completions, at OpenAI or at any server that speaks it.
+    /// Chat Completions, at OpenAI or at another server.
     ///
-    /// Elsewhere the limit of tokens is called `max_tokens`, which such servers know; see
+    /// At other servers the token limit is sent as `max_tokens`, the older name; see
     /// [`ClientBuilder::token_limit`].
     pub fn chat(model: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(&dialect::OPENAI_CHAT)
@@ -50,8 +50,8 @@ impl OpenAi {
 pub struct Anthropic;
 
 impl Anthropic {
-    /// A model. Give the key with [`ClientBuilder::api_key`], or have
-    /// [`ClientBuilder::api_key_from_env`] read `ANTHROPIC_API_KEY`.
+    /// A model. Set the key with [`ClientBuilder::api_key`], or read `ANTHROPIC_API_KEY` with
+    /// [`ClientBuilder::api_key_from_env`].
     #[expect(
         clippy::new_ret_no_self,
         reason = "a name for a builder, the same for every vendor"
@@ -73,8 +73,8 @@ impl Anthropic {
 pub struct Gemini;
 
 impl Gemini {
-    /// A model, by `generateContent`. Give the key with [`ClientBuilder::api_key`], or have
-    /// [`ClientBuilder::api_key_from_env`] read `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+    /// A model of the `generateContent` API. Set the key with [`ClientBuilder::api_key`], or read
+    /// `GEMINI_API_KEY` or `GOOGLE_API_KEY` with [`ClientBuilder::api_key_from_env`].
     #[expect(
         clippy::new_ret_no_self,
         reason = "a name for a builder, the same for every vendor"
@@ -83,7 +83,7 @@ impl Gemini {
         ClientBuilder::new(&dialect::GEMINI).model(model)
     }
 
-    /// A model, by the Interactions API.
+    /// A model of the Interactions API.
     pub fn interactions(model: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(&dialect::GEMINI_INTERACTIONS).model(model)
     }
@@ -91,9 +91,10 @@ impl Gemini {
 
 /// Azure Foundry: models and agents of a project.
 ///
-/// The project is its endpoint, `https://RESOURCE.services.ai.azure.com/api/projects/PROJECT`.
-/// Requests are signed with tokens for `https://ai.azure.com/.default`, from
-/// [`ClientBuilder::token_provider`]; see [`CommandTokens`](crate::client::CommandTokens).
+/// The project is named by its endpoint,
+/// `https://RESOURCE.services.ai.azure.com/api/projects/PROJECT`. Requests are signed with tokens
+/// for `https://ai.azure.com/.default`, from [`ClientBuilder::token_provider`]; see
+/// [`CommandTokens`](crate::client::CommandTokens).
 #[derive(Clone, Copy, Debug)]
 pub struct Foundry;
 
@@ -109,7 +110,8 @@ impl Foundry {
             .model(deployment)
     }
 
-    /// An agent of a project, by reference; without a version its latest. The agent has its model.
+    /// An agent of a project, by reference; the latest version unless one is given. The agent has
+    /// its own model.
     pub fn agent(
         project: impl AsRef<str>,
         name: impl AsRef<str>,
@@ -127,7 +129,7 @@ impl Foundry {
             .member("agent_reference", reference.get().to_owned())
     }
 
-    /// An agent of a project at an endpoint of its own.
+    /// An agent of a project with its own endpoint.
     pub fn agent_endpoint(project: impl AsRef<str>, name: impl AsRef<str>) -> ClientBuilder {
         let mut path = "/agents/".to_owned();
         url::push_encoded(&mut path, name.as_ref());

@@ -1,4 +1,4 @@
-//! Reading a whole body.
+//! Reads a whole body.
 
 use throughline_model::json::{JsonErrorKind, Limits, Value, parse_bytes};
 use throughline_model::{Event, Fold, Response, Stop, VendorError};
@@ -6,10 +6,10 @@ use throughline_wire::sse::Frame;
 use throughline_wire::{Codec, DecodeError, DocumentKind};
 
 use super::answer::Head;
-use super::{failure, figures};
+use super::{failure, token_counts};
 use crate::client::{ClientError, ErrorKind};
 
-/// The response in a body. Anything but a whole, finished answer is an error.
+/// The response in a body. Anything but a complete answer is an error.
 pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Response, ClientError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(head.error(ErrorKind::Cut, "the answer is empty"));
@@ -23,12 +23,12 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
             .with_source(error)
     })?;
     let response = match codec.document_kind(&value) {
-        DocumentKind::Error => return Err(said(codec, head, &value)),
+        DocumentKind::Error => return Err(error_instead(codec, head, &value)),
         DocumentKind::Response => decode(codec, &value),
         DocumentKind::Request | DocumentKind::Message | DocumentKind::Unknown => {
-            // Error bodies of servers that only look like the vendor.
+            // Error bodies of servers that imitate the vendor.
             if value.get("error").is_some_and(|error| !error.is_null()) {
-                return Err(said(codec, head, &value));
+                return Err(error_instead(codec, head, &value));
             }
             let text = "the answer is JSON, but no response";
             return Err(head.error(ErrorKind::Malformed, text));
@@ -37,11 +37,11 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
     let mut response = response.map_err(|error| malformed(head, error))?;
     check(head, &response.stop, response.error.as_ref())?;
     if let Some(usage) = &mut response.usage {
-        figures::clamp(&head.upstream, usage);
+        token_counts::clamp(&head.upstream, usage);
     }
     let said = response.service.take();
     let vendor = response.vendor.as_ref();
-    response.service = head.keeping.service(said, response.id.as_deref(), vendor);
+    response.service = head.stored_by.service(said, response.id.as_deref(), vendor);
     Ok(response)
 }
 
@@ -71,15 +71,15 @@ pub(super) fn malformed(head: &Head, error: DecodeError) -> ClientError {
     .with_source(error)
 }
 
-/// The error that a body tells in place of an answer.
-pub(super) fn said(codec: &dyn Codec, head: &Head, value: &Value<'_>) -> ClientError {
-    match failure::told(codec, value) {
+/// The error in a body that should be an answer.
+pub(super) fn error_instead(codec: &dyn Codec, head: &Head, value: &Value<'_>) -> ClientError {
+    match failure::error_in_body(codec, value) {
         Some(error) => head.vendor(error),
         None => head.error(ErrorKind::Unavailable, "the service tells of an error"),
     }
 }
 
-/// Whether an answer that ended in this way is whole.
+/// Checks that an answer with this stop reason is complete.
 pub(super) fn check(
     head: &Head,
     stop: &Stop,

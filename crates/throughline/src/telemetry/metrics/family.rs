@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::instrument::{Instrument, Label, Shape, Values};
 use super::snapshot::{HistogramValue, Point, PointValue};
 
-/// How many combinations of label values an instrument keeps apart. What comes later is counted
-/// with its open labels as [`OTHER`], so that nothing from outside can fill the memory.
+/// How many combinations of label values an instrument distinguishes. In later combinations, open
+/// labels become [`OTHER`], so that values from outside cannot exhaust the memory.
 pub(super) const MOST: usize = 256;
 
-/// The value that stands for all others.
+/// The value that replaces values of open labels.
 pub(super) const OTHER: &str = "other";
 
 /// The longest label value, in bytes.
@@ -18,7 +18,7 @@ const LONGEST: usize = 128;
 /// One instrument with all its label values.
 pub(super) struct Family {
     instrument: Instrument,
-    /// Sorted by label values: found without making a key, and read out in order.
+    /// Sorted by label values: lookups allocate no key, and snapshots are in order.
     cells: RwLock<Vec<(Key, Arc<Cell>)>>,
 }
 
@@ -32,9 +32,9 @@ enum Cell {
 
 struct Histogram {
     bounds: &'static [f64],
-    /// One for each bound, and one above.
+    /// One per bound, and one above all bounds.
     counts: Box<[AtomicU64]>,
-    /// The bits of a float.
+    /// The bits of an `f64`.
     sum: AtomicU64,
 }
 
@@ -46,7 +46,7 @@ impl Family {
         }
     }
 
-    /// Take in a value; there is one label value for each label of the instrument.
+    /// Records a value; there is one label value for each label of the instrument.
     pub(super) fn record(&self, value: f64, labels: &[&str]) {
         self.cell(labels).record(value);
     }
@@ -104,7 +104,8 @@ fn compare(key: &[Box<str>], labels: &[&str]) -> Order {
     key.cmp(labels.iter().map(|label| short(label)))
 }
 
-/// Labels from short lists stay; there are few of them, so this is bounded too.
+/// Replaces the values of open labels. Closed labels keep theirs: there are few values, so the
+/// number of combinations is bounded.
 fn others<'l>(names: &[Label], labels: &[&'l str]) -> Vec<&'l str> {
     let values = names.iter().zip(labels);
     values
@@ -170,7 +171,7 @@ impl Histogram {
         let at = self.bounds.partition_point(|bound| *bound < value);
         self.counts[at].fetch_add(1, Ordering::Relaxed);
         let add = |bits| Some((f64::from_bits(bits) + value).to_bits());
-        // It only says no if `add` does.
+        // This cannot fail, because the closure always returns a value.
         let _ = self
             .sum
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);

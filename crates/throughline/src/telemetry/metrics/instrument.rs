@@ -1,51 +1,51 @@
-/// What is counted or measured. Names, units and bounds follow OpenTelemetry's conventions for
-/// generative AI wherever they have one; what they lack starts with `throughline`.
+/// An instrument. Names, units and bounds follow OpenTelemetry's conventions for generative AI;
+/// names that the conventions do not have start with `throughline`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Instrument {
-    /// Tokens of a model call, by type: `input`, `output`.
+    /// Tokens of model calls, by type: `input`, `output`.
     TokenUsage,
-    /// Of these, by type: `cache_read`, `cache_write`, `reasoning`. Apart, so that a sum over all
-    /// types of [`Instrument::TokenUsage`] counts no token twice.
+    /// Parts of [`Instrument::TokenUsage`], by type: `cache_read`, `cache_write`, `reasoning`. A
+    /// separate instrument, so that a sum over all types of one counts no token twice.
     TokenDetails,
-    /// How long model calls take, retries included.
+    /// Duration of model calls, retries included.
     OperationDuration,
-    /// How long until the first event of a streamed answer.
+    /// Time until the first event of a streamed answer.
     TimeToFirstChunk,
-    /// How long tools run.
+    /// Duration of tool executions.
     ToolDuration,
-    /// How long runs take.
+    /// Duration of runs.
     RunDuration,
-    /// Runs by why they stopped.
+    /// Runs, by stop reason.
     Runs,
-    /// Tool executions by how they ended.
+    /// Tool executions, by outcome.
     ToolCalls,
-    /// Model calls that failed for good, by kind of error.
+    /// Model calls that failed after all retries, by kind of error.
     ModelErrors,
-    /// Requests to services, repeated ones included.
+    /// Requests to services, retries included.
     Attempts,
-    /// Requests that are made again, by kind of error.
+    /// Retries, by kind of error.
     Retries,
-    /// Requests that failed and are not made again, by kind of error and why not.
+    /// Failed requests that are not retried, by kind of error and reason.
     GaveUp,
-    /// Calls whose tool history a service refused as its own items and took as text.
+    /// Calls whose tool history a service refused as native items and accepted as text.
     Fallbacks,
-    /// What breakers do: 0 closed, 1 half open, 2 open.
+    /// State of circuit breakers: 0 closed, 1 half open, 2 open.
     BreakerState,
-    /// How often what a model is shown became smaller.
+    /// Compactions.
     Compactions,
-    /// Tokens of what a model is shown, `before` and `after` it became smaller.
+    /// Tokens of the view, `before` and `after` a compaction.
     CompactionTokens,
 }
 
-/// How an instrument behaves.
+/// The kind of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It is what it was last set to.
+    /// The last value.
     Gauge,
-    /// It sorts what is measured into buckets with these upper bounds, and one above them.
+    /// Counts of values in buckets with these upper bounds, and one bucket above them.
     Histogram(&'static [f64]),
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Label {
 /// Where the values of a label come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// From a short list in this crate.
+    /// A short list in this crate.
     Closed,
-    /// From configuration, or from a service.
+    /// Configuration, or a service.
     Open,
 }
 
@@ -89,24 +89,24 @@ const TOOL: Label = open("gen_ai.tool.name");
 const ERROR: Label = closed("error.type");
 const UPSTREAM: Label = open("throughline.upstream");
 
-/// The bounds that the conventions give for tokens.
+/// The bounds that the conventions define for tokens.
 const TOKENS: &[f64] = &[
     1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
     16777216.0, 67108864.0,
 ];
 
-/// The bounds that the conventions give for model calls and tools, in seconds.
+/// The bounds that the conventions define for model calls and tools, in seconds.
 const SECONDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 
-/// The bounds that the conventions give for runs of agents, in seconds.
+/// The bounds that the conventions define for runs of agents, in seconds.
 const LONG_SECONDS: &[f64] = &[
     0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6,
 ];
 
 impl Instrument {
-    /// All of them.
+    /// All instruments.
     pub const ALL: [Self; 16] = [
         Self::TokenUsage,
         Self::TokenDetails,
@@ -126,12 +126,12 @@ impl Instrument {
         Self::CompactionTokens,
     ];
 
-    /// Its place in [`Instrument::ALL`].
+    /// The index in [`Instrument::ALL`].
     pub(crate) fn index(self) -> usize {
         self as usize
     }
 
-    /// Its name in OpenTelemetry.
+    /// The name in OpenTelemetry.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TokenUsage => "gen_ai.client.token.usage",
@@ -153,7 +153,7 @@ impl Instrument {
         }
     }
 
-    /// Its unit, as UCUM writes it.
+    /// The unit, in UCUM notation.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::TokenUsage | Self::TokenDetails | Self::CompactionTokens => "{token}",
@@ -170,7 +170,7 @@ impl Instrument {
         }
     }
 
-    /// What it tells, in a sentence.
+    /// The description.
     pub const fn help(self) -> &'static str {
         match self {
             Self::TokenUsage => "Number of input and output tokens used.",
@@ -179,22 +179,20 @@ impl Instrument {
             Self::TimeToFirstChunk => "Time to receive the first chunk of a streamed answer.",
             Self::ToolDuration => "The duration of a single tool execution.",
             Self::RunDuration => "The duration of a single agent invocation.",
-            Self::Runs => "Runs by why they stopped.",
-            Self::ToolCalls => "Tool executions by how they ended.",
-            Self::ModelErrors => "Model calls that failed for good.",
-            Self::Attempts => "Requests to services, repeated ones included.",
-            Self::Retries => "Requests that are made again.",
-            Self::GaveUp => "Requests that failed and are not made again.",
-            Self::Fallbacks => {
-                "Requests that were refused and made again with tool history as text."
-            }
-            Self::BreakerState => "What breakers do: 0 closed, 1 half open, 2 open.",
-            Self::Compactions => "How often what a model is shown became smaller.",
-            Self::CompactionTokens => "Tokens of what a model is shown, before and after.",
+            Self::Runs => "Runs by stop reason.",
+            Self::ToolCalls => "Tool executions by outcome.",
+            Self::ModelErrors => "Model calls that failed after all retries.",
+            Self::Attempts => "Requests to services, retries included.",
+            Self::Retries => "Requests that are retried.",
+            Self::GaveUp => "Failed requests that are not retried.",
+            Self::Fallbacks => "Requests that were refused and repeated with tool history as text.",
+            Self::BreakerState => "State of circuit breakers: 0 closed, 1 half open, 2 open.",
+            Self::Compactions => "Compactions.",
+            Self::CompactionTokens => "Tokens of the view before and after compactions.",
         }
     }
 
-    /// How it behaves.
+    /// The kind of the instrument.
     pub const fn shape(self) -> Shape {
         match self {
             Self::TokenUsage => Shape::Histogram(TOKENS),

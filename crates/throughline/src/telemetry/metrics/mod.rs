@@ -19,13 +19,13 @@ pub use snapshot::{HistogramValue, Metric, MetricsSnapshot, Point, PointValue};
 
 use family::Family;
 
-/// Somewhere else that measurements go, besides what [`Metrics`] keeps itself. Must not block.
+/// Receives measurements, in addition to [`Metrics`]. Must not block.
 pub trait MetricSink: Send + Sync {
-    /// Something was measured. Labels without a value are left out; there is no content in them.
+    /// Receives one measurement. Labels without a value are omitted; labels contain no content.
     fn record(&self, instrument: Instrument, value: f64, labels: &[(&'static str, &str)]);
 }
 
-/// What agents and clients count and measure. Cloning it is cheap and gives the same metrics.
+/// The metrics of agents and clients. Clones share their values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing measured yet.
+    /// Metrics without values.
     pub fn new() -> Self {
         Self {
             families: Instrument::ALL.map(Family::new).into(),
@@ -64,7 +64,7 @@ impl Metrics {
         }
     }
 
-    /// The same, and what is measured through it or its clones goes to a sink as well.
+    /// Also sends every measurement of this value and its clones to a sink.
     #[must_use]
     pub fn and(mut self, sink: impl MetricSink + 'static) -> Self {
         let mut sinks = self.sinks.to_vec();
@@ -73,7 +73,7 @@ impl Metrics {
         self
     }
 
-    /// All values at this moment.
+    /// All current values.
     pub fn snapshot(&self) -> MetricsSnapshot {
         let metrics = Instrument::ALL.iter().zip(&*self.families);
         MetricsSnapshot {
@@ -87,7 +87,7 @@ impl Metrics {
         }
     }
 
-    /// Take in a value, with one label value for each label of the instrument.
+    /// Records a value, with one label value for each label of the instrument.
     fn record<const N: usize>(&self, instrument: Instrument, value: f64, labels: [&str; N]) {
         let names = instrument.labels();
         debug_assert_eq!(names.len(), N, "{instrument:?}");

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus. Names are those of OpenTelemetry by the usual rules: dots become
+//! Metrics for Prometheus. Names are OpenTelemetry's, converted by the usual rules: dots become
 //! underscores, and durations end in `_seconds`.
 
 use std::fmt;
@@ -11,9 +11,9 @@ use prometheus_client::registry::Registry;
 use super::{Instrument, Metrics, PointValue, Shape};
 
 impl Metrics {
-    /// All values at this moment, as OpenMetrics text.
+    /// All current values, as OpenMetrics text.
     ///
-    /// A program that has a registry registers the metrics there instead:
+    /// A program with its own registry can register the metrics there instead:
     ///
     /// ```
     /// use prometheus_client::registry::Registry;

@@ -1,4 +1,4 @@
-//! What each thing that happens adds to which instrument.
+//! Which event is recorded by which instruments.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::client::{BreakerState, ClientEvent, ErrorKind, Observer};
 
 const CHAT: &str = "chat";
 
-/// Who was asked; what is not known is empty.
+/// The labels of a model call; unknown ones are empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallLabels<'a> {
     pub(crate) provider: &'a str,
@@ -18,7 +18,7 @@ pub(crate) struct CallLabels<'a> {
 }
 
 impl Metrics {
-    /// A model call ended, well or not.
+    /// A model call ended, with or without an error.
     pub(crate) fn model_call(&self, of: CallLabels<'_>, time: Duration, error: Option<&str>) {
         let labels = [
             CHAT,
@@ -40,7 +40,7 @@ impl Metrics {
         self.record(Instrument::ModelErrors, 1.0, labels);
     }
 
-    /// What a vendor reported; what it did not say is not counted as nothing.
+    /// The tokens that a vendor reported. Unreported ones are not recorded as zero.
     pub(crate) fn tokens(&self, of: CallLabels<'_>, usage: &Usage) {
         let count = |instrument, kind, tokens: Option<u64>| {
             if let Some(tokens) = tokens {
@@ -68,7 +68,7 @@ impl Metrics {
         self.record(Instrument::ToolDuration, time.as_secs_f64(), labels);
     }
 
-    /// What a model is shown became smaller.
+    /// A compaction.
     pub(crate) fn compaction(&self, agent: &str, before: u64, after: u64) {
         self.record(Instrument::Compactions, 1.0, [agent]);
         for (when, tokens) in [("before", before), ("after", after)] {
@@ -83,7 +83,7 @@ impl Metrics {
     }
 }
 
-/// Retries and breakers tell what they do.
+/// Records events of retries and circuit breakers.
 impl Observer for Metrics {
     fn observe(&self, event: &ClientEvent<'_>) {
         match *event {

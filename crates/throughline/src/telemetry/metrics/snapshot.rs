@@ -1,61 +1,61 @@
 use super::instrument::Instrument;
 
-/// All metrics at one moment, as plain values.
+/// All metrics at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsSnapshot {
-    /// One for each instrument that has something to tell.
+    /// One per instrument with values.
     pub metrics: Vec<Metric>,
 }
 
-/// What an instrument has measured.
+/// The values of an instrument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// The instrument.
     pub instrument: Instrument,
-    /// One for each combination of label values, sorted by these.
+    /// One per combination of label values, sorted by these.
     pub points: Vec<Point>,
 }
 
 /// A value and its labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Name and value of each label that has one.
+    /// Name and value of each label that has a value.
     pub labels: Vec<(&'static str, String)>,
     /// The value.
     pub value: PointValue,
 }
 
-/// A value.
+/// The value of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PointValue {
-    /// Of a counter.
+    /// The value of a counter.
     Counter(u64),
-    /// Of a gauge.
+    /// The value of a gauge.
     Gauge(u64),
-    /// Of a histogram.
+    /// The value of a histogram.
     Histogram(HistogramValue),
 }
 
-/// How often values fell into which bucket.
+/// The counts and the sum of a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramValue {
-    /// The upper bounds of the buckets, themselves included.
+    /// The inclusive upper bounds of the buckets.
     pub bounds: &'static [f64],
-    /// How many values fell between a bound and the one below; the last is above all bounds.
+    /// How many values are in each bucket; the last bucket is above all bounds.
     pub counts: Vec<u64>,
     /// The sum of the values.
     pub sum: f64,
 }
 
 impl HistogramValue {
-    /// How many values there were.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
 impl MetricsSnapshot {
-    /// The points of an instrument that have these labels, and perhaps others.
+    /// The points of an instrument that have these labels, and possibly others.
     pub fn points<'s>(
         &'s self,
         instrument: Instrument,
@@ -67,8 +67,8 @@ impl MetricsSnapshot {
             .filter(move |point| labels.iter().all(|label| point.has(label)))
     }
 
-    /// The number of those: of counters and gauges the sum of the values, of histograms how many
-    /// values there were.
+    /// The total of these points: the sum of counters and gauges, or the number of values in
+    /// histograms.
     ///
     /// ```
     /// use throughline::telemetry::{Instrument, Metrics};
@@ -87,7 +87,7 @@ impl MetricsSnapshot {
             .sum()
     }
 
-    /// The sum of all values that histograms with these labels took in: tokens, or seconds.
+    /// The sum of all values in histograms with these labels: tokens, or seconds.
     pub fn sum(&self, instrument: Instrument, labels: &[(&str, &str)]) -> f64 {
         let points = self.points(instrument, labels);
         points
@@ -95,7 +95,7 @@ impl MetricsSnapshot {
                 PointValue::Counter(value) | PointValue::Gauge(value) => *value as f64,
                 PointValue::Histogram(histogram) => histogram.sum,
             })
-            // Not `sum`, which gives -0 for nothing.
+            // Not `sum`, which returns -0 for an empty iterator.
             .fold(0.0, |sum, value| sum + value)
     }
 }

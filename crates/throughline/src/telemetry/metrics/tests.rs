@@ -113,10 +113,10 @@ gen_ai_invoke_agent_duration_seconds_bucket{le="102.4",gen_ai_agent_name="harbou
 gen_ai_invoke_agent_duration_seconds_bucket{le="204.8",gen_ai_agent_name="harbour"} 1
 gen_ai_invoke_agent_duration_seconds_bucket{le="409.6",gen_ai_agent_name="harbour"} 1
 gen_ai_invoke_agent_duration_seconds_bucket{le="+Inf",gen_ai_agent_name="harbour"} 1
-# HELP throughline_runs Runs by why they stopped.
+# HELP throughline_runs Runs by stop reason.
 # TYPE throughline_runs counter
 throughline_runs_total{gen_ai_agent_name="harbour",throughline_stop_reason="done"} 1
-# HELP throughline_model_retries Requests that are made again.
+# HELP throughline_model_retries Requests that are retried.
 # TYPE throughline_model_retries counter
 throughline_model_retries_total{throughline_upstream="a\"b\\c\nd",error_type="cut"} 1
 # EOF

@@ -1,8 +1,8 @@
-//! The calls of a run, found by their place in its journal.
+//! The calls of a run, found by their position in its journal.
 //!
-//! Ids of calls repeat: models count from one again in each turn, and one response may use an id
-//! twice. The place of a call (run, step and position) is the only key by which its execution, its
-//! approval and its result are found; an id never finds a call.
+//! Call ids repeat: models restart their numbering in each turn, and one response may use an id
+//! twice. Therefore the position of a call (run, step and index) is the only key for its execution,
+//! its approval and its result; no lookup uses an id.
 
 use throughline_model::{Content, Message, Source};
 use throughline_store::{CallRef, Error, Execution, Journal, Result, RunId, StepRecord};
@@ -18,7 +18,7 @@ pub(crate) struct Calls<'j> {
 }
 
 impl<'j> Calls<'j> {
-    /// Read what is needed beside the journal: nothing, unless the run took calls over.
+    /// Reads the journals of the runs from which calls were taken over, if there are any.
     pub(crate) async fn of(home: &ScopedStore, journal: &'j Journal) -> Result<Self> {
         let mut calls = Self {
             journal,
@@ -26,7 +26,7 @@ impl<'j> Calls<'j> {
         };
         let mut wanted = sources(journal);
         if journal.steps.is_empty() {
-            // It may have died between taking calls over and planning them.
+            // The run may have died between taking calls over and planning them.
             wanted.extend(journal.run.base.map(|base| base.run));
         }
         while let Some(run) = wanted.pop() {
@@ -38,7 +38,7 @@ impl<'j> Calls<'j> {
                     wanted.extend(sources(&origin));
                     calls.origins.push(origin);
                 }
-                // Deleted: nothing of it can be run.
+                // That run was deleted: none of its calls can run.
                 Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -53,7 +53,7 @@ impl<'j> Calls<'j> {
         self.origins.iter().find(|origin| origin.run.id == run)
     }
 
-    /// The call at a place, as the model made it.
+    /// The call at a position, as the model made it.
     pub(crate) fn at(&self, place: CallRef) -> Option<OpenCall> {
         let journal = self.journal_of(place.run)?;
         if crate::trials::planted("approval-by-id") {
@@ -64,7 +64,7 @@ impl<'j> Calls<'j> {
         let position = place.position as usize;
         match taken.is_empty() {
             true => calls_of(journal, step).into_iter().nth(position),
-            // A place names an earlier run: the search ends where the call was made.
+            // A position names an earlier run: the search ends at the run that made the call.
             false => taken
                 .get(position)
                 .filter(|earlier| earlier.run != place.run)
@@ -72,7 +72,7 @@ impl<'j> Calls<'j> {
         }
     }
 
-    /// The executions of the run where this one began that this one took over, and their calls.
+    /// The executions of the base run that this run took over, with their calls.
     pub(crate) fn taken_over(&self) -> Vec<(&Execution, OpenCall)> {
         let run = self.journal.run.id;
         let base = self.journal.run.base.map(|base| base.run);
@@ -88,7 +88,7 @@ impl<'j> Calls<'j> {
     }
 }
 
-/// The mistake that this file is there to avoid: the newest call with the id of a call.
+/// A planted mistake: finds the newest call with the same id.
 fn newest_of_its_id(journal: &Journal, place: CallRef) -> Option<OpenCall> {
     let id = &journal.calls.iter().find(|call| call.at == place)?.call;
     let steps = journal.steps.iter().rev();
@@ -120,7 +120,7 @@ fn sources(journal: &Journal) -> Vec<RunId> {
     taken.map(|call| call.run).collect()
 }
 
-/// What a call came to, if the journal has its result.
+/// The result of a call, if the journal has it.
 pub(crate) fn result_of<'j>(journal: &'j Journal, call: &Execution) -> Option<&'j Content> {
     if call.state != throughline_store::CallState::Done {
         return None;

@@ -1,5 +1,5 @@
-//! What the journal of a run says beyond its rows: notes of steps and ends, the calls that a step
-//! made, and those that wait.
+//! Typed access to the journal of a run: the notes of steps and ends, the calls that a step made,
+//! and the calls that wait.
 
 mod calls;
 mod note;

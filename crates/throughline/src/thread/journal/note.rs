@@ -1,4 +1,4 @@
-//! What is kept with a step and with the end of a run.
+//! The notes that are stored with steps and with the end of a run.
 
 use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson, Value};
 use throughline_model::stored::{Fields, StoredError};
@@ -9,20 +9,19 @@ use throughline_wire::Loss;
 
 use super::stop::StopReason;
 
-/// What is kept with a step beside what was said: enough to stand where it left the run.
+/// The note of a step: what recovery needs beside the step's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepNote {
     pub(crate) response: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) finish: Option<Stop>,
-    /// The id under which the service keeps the conversation after this call.
+    /// The id under which the service stores the conversation after this call.
     pub(crate) service: Option<String>,
-    /// Why the run ends with this step, if it does.
+    /// The stop reason, if the run ends with this step.
     pub(crate) end: Option<StopReason>,
-    /// Calls of an earlier run that were taken over in this step, by position. Nothing was said in
-    /// it.
+    /// Calls of an earlier run that this step took over, by position. Such a step has no messages.
     pub(crate) taken: Vec<CallRef>,
-    /// What the service could not be told in this call.
+    /// What the service could not be sent in this call.
     pub(crate) losses: Vec<Loss>,
 }
 
@@ -56,7 +55,7 @@ fn finish(word: String) -> Stop {
     known.cloned().unwrap_or_else(|| Stop::Other(word.into()))
 }
 
-/// The place of a call in a word.
+/// The text form of a call's position.
 fn place(call: &CallRef) -> String {
     format!("{}:{}:{}", call.run, call.step, call.position)
 }
@@ -134,7 +133,7 @@ fn write_losses(object: &mut ObjectWriter<'_>, losses: &[Loss]) {
     list.end();
 }
 
-/// The losses of a note. One of a kind that this version does not know is passed over.
+/// The losses of a note. Kinds that this version does not know are skipped.
 fn read_losses(note: &Value<'_>) -> Vec<Loss> {
     let list = note.get("losses").and_then(Value::as_array);
     list.unwrap_or_default()
@@ -143,16 +142,16 @@ fn read_losses(note: &Value<'_>) -> Vec<Loss> {
         .collect()
 }
 
-/// What is kept with the end of a run.
+/// The note of the end of a run.
 pub(crate) struct EndNote<'a> {
     pub(crate) stop: StopReason,
     pub(crate) finish: Option<&'a Stop>,
     pub(crate) tokens: u64,
-    /// The name of its kind, and what people read.
+    /// The kind of the error, and its text.
     pub(crate) error: Option<(&'static str, String)>,
-    /// Whether nobody asked for the end, but whoever had started the run went away.
+    /// Whether the run was cancelled because its future was dropped, and not on request.
     pub(crate) abandoned: bool,
-    /// What services could not be told in the calls of the run.
+    /// What services could not be sent in the calls of the run.
     pub(crate) losses: &'a [Loss],
 }
 
@@ -177,7 +176,7 @@ impl EndNote<'_> {
     }
 }
 
-/// Why a run stopped, and how its last answer did, from the note of its end.
+/// The stop reason of a run and of its last answer, from the note of its end.
 pub(crate) fn ended(note: Option<&RawJson>) -> (Option<StopReason>, Option<Stop>) {
     let stop = word_of(note, "stop");
     let last = word_of(note, "finish");
@@ -187,8 +186,8 @@ pub(crate) fn ended(note: Option<&RawJson>) -> (Option<StopReason>, Option<Stop>
     )
 }
 
-/// How the last answer of a run ended, and what went wrong: the name of its kind, and what people
-/// read.
+/// The stop reason of the last answer, and the kind and text of the error, from the note of a run's
+/// end.
 pub(crate) fn end_of(note: Option<&RawJson>) -> (Option<Stop>, Option<(String, String)>) {
     let error = word_of(note, "error").map(|error| {
         let kind = word_of(note, "kind");
@@ -197,7 +196,7 @@ pub(crate) fn end_of(note: Option<&RawJson>) -> (Option<Stop>, Option<(String, S
     (word_of(note, "finish").map(finish), error)
 }
 
-/// A word of a note; none if the note cannot be read.
+/// A string member of a note; `None` if the note cannot be read.
 fn word_of(note: Option<&RawJson>, key: &str) -> Option<String> {
     let value = json::parse(note?.get()).ok()?;
     let root = Path::Root;
@@ -205,7 +204,7 @@ fn word_of(note: Option<&RawJson>, key: &str) -> Option<String> {
     fields.str(key).ok().flatten()
 }
 
-/// What services could not be told in the calls of a run, from the note of its end.
+/// What services could not be sent in the calls of a run, from the note of its end.
 pub(crate) fn losses_of(note: Option<&RawJson>) -> Vec<Loss> {
     let value = note.and_then(|note| json::parse(note.get()).ok());
     value.as_ref().map(read_losses).unwrap_or_default()

@@ -1,23 +1,23 @@
-//! Calls of an answer that this process has to run or that wait for an answer from outside.
+//! Calls of an answer that this process runs, or that wait for a result or an approval.
 
 use throughline_model::{
     ApprovalRequest, Body, CallId, Content, Message, Outcome, Output, Runner, ToolCall, ToolResult,
     Wire, occurrence_in,
 };
 
-/// A call of an answer that waits for us.
+/// A call of an answer that has no result yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
-    /// The format in which the vendor's tool host asked, if it did.
+    /// The format of the approval request, if the vendor's tool host sent one.
     pub(crate) asked_in: Option<Wire>,
-    /// How many calls of the same id stand before it in its message, if others share the id.
+    /// How many calls with the same id precede it in its message, if others share the id.
     pub(crate) occurrence: Option<u32>,
 }
 
 impl OpenCall {
-    /// A call of which only id and tool are known, because the run that made it was deleted. It
-    /// can be answered, not run.
+    /// A call of which only id and tool are known, because the run that made it was deleted. It can
+    /// be answered, but not run.
     pub(crate) fn lost(call: CallId, tool: &str) -> Self {
         Self {
             call: ToolCall::function(call, tool, "{}"),
@@ -31,12 +31,12 @@ impl OpenCall {
         answer(&self.call, self.occurrence, outcome, output)
     }
 
-    /// Whether a result is this call's, of all the calls of its message.
+    /// Whether a result belongs to this call and not to another call of its message.
     pub(crate) fn is_answered_by(&self, result: &ToolResult) -> bool {
         result.call().value() == self.call.call.value() && result.occurrence() == self.occurrence
     }
 
-    /// The same result for this call, of all that share its id.
+    /// Addresses a result to this call, also if other calls share its id.
     pub(crate) fn claim(&self, result: &ToolResult) -> ToolResult {
         match self.occurrence {
             Some(occurrence) => result.clone().with_occurrence(occurrence),
@@ -58,7 +58,7 @@ pub(crate) fn answer(
     }
 }
 
-/// What of an answer waits for us, by position; see [`throughline_model::open_calls`].
+/// The calls of an answer that have no result, by position; see [`throughline_model::open_calls`].
 pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
     let places = throughline_model::open_calls(messages).into_iter();
     let calls = places.filter_map(|place| {
@@ -81,14 +81,14 @@ pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
     calls.collect()
 }
 
-/// Whether other calls of a message have the id of this one.
+/// Whether other calls of a message have the same id.
 fn is_shared(message: &Message, call: &ToolCall) -> bool {
     let calls = message.contents.iter().filter_map(Content::as_tool_call);
     let same = calls.filter(|one| one.call.value() == call.call.value());
     same.count() > 1
 }
 
-/// A question of the vendor's tool host in the shape of a call that the vendor runs.
+/// An approval request of a vendor's tool host, as a call that the vendor runs.
 fn asked(request: &ApprovalRequest) -> ToolCall {
     ToolCall {
         arguments: request.arguments.clone(),

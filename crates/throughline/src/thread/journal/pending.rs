@@ -1,4 +1,4 @@
-//! Calls that wait for an approval or for a result from outside.
+//! Calls that wait for an approval, or for a result of the application.
 
 use throughline_model::{Arguments, CallId, Runner};
 use throughline_store::{ApprovalId, CallRef, CallState, Journal};
@@ -16,27 +16,27 @@ pub struct Pending {
     pub arguments: Arguments,
     /// What it waits for.
     pub awaits: Awaits,
-    /// Its place: run, step and position among the calls of its response. This, not the id, is what
-    /// an answer goes to: ids may repeat, also within one response.
+    /// The position: run, step, and index among the calls of its response. Answers are addressed by
+    /// position, because ids may repeat, also within one response.
     pub at: CallRef,
-    /// How many calls of the same id stand before it in its response.
+    /// How many calls with the same id precede it in its response.
     pub occurrence: u32,
-    /// The record that is to be answered, if it waits for an approval.
+    /// The approval record to answer, if the call waits for an approval.
     pub approval: Option<ApprovalId>,
 }
 
 /// What a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Awaits {
-    /// Somebody's leave.
+    /// An approval.
     Approval,
-    /// Somebody's leave for a tool that the vendor runs: the answer goes back to the vendor.
+    /// An approval for a tool that the vendor runs: the answer is sent to the vendor.
     VendorApproval,
-    /// A result from outside.
+    /// A result of the application.
     Result,
 }
 
-/// The calls that a run of the journal waits for.
+/// The calls for which a run waits, from its journal.
 pub(crate) fn pending_of(journal: &Journal, calls: &Calls<'_>) -> Vec<Pending> {
     let waits = journal.calls.iter().filter_map(|execution| {
         let open = calls.at(execution.at)?;
@@ -44,7 +44,7 @@ pub(crate) fn pending_of(journal: &Journal, calls: &Calls<'_>) -> Vec<Pending> {
         let awaits = match (execution.state, call.runner) {
             (CallState::Approval, Runner::Client) => Awaits::Approval,
             (CallState::Approval, Runner::Vendor) => Awaits::VendorApproval,
-            // One that was dispatched and lost waits for somebody who knows what came of it.
+            // A call that was dispatched and lost waits for an operator who reports its outcome.
             (CallState::Client | CallState::Intent, _) => Awaits::Result,
             (CallState::Planned | CallState::Done | CallState::Taken, _) => return None,
         };

@@ -3,9 +3,9 @@ use std::fmt;
 /// Why a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// The model said what it had to say.
+    /// The model finished its answer.
     Done,
-    /// Calls wait for an approval or for results from outside.
+    /// Calls wait for approvals or for results of the application.
     Parked,
     /// The round limit was reached.
     RoundLimit,
@@ -13,16 +13,16 @@ pub enum StopReason {
     ErrorLimit,
     /// A budget of calls, tokens or time was used up.
     Budget,
-    /// A tool asked for the end.
+    /// A tool ended the run.
     Terminated,
-    /// Somebody cancelled it, or whoever started it went away.
+    /// The run was cancelled, or its future was dropped.
     Cancelled,
-    /// The model could not be reached, or something else went wrong for good.
+    /// The model could not be called, or the run failed otherwise.
     Failed,
 }
 
 impl StopReason {
-    /// All of them.
+    /// All stop reasons.
     pub const ALL: [Self; 8] = [
         Self::Done,
         Self::Parked,
@@ -34,7 +34,7 @@ impl StopReason {
         Self::Failed,
     ];
 
-    /// The reason with a name.
+    /// The reason with a stable name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stop| stop.as_str() == word)
     }

@@ -2,44 +2,45 @@ use std::fmt;
 
 use throughline_model::json::JsonError;
 
-/// How many violations are told at once. More would bury the first ones.
+/// How many violations are listed. More would hide the first ones.
 pub(super) const SHOWN: usize = 8;
 
-/// Why the arguments of a call are not what its tool takes. Its text is written for the model.
+/// Why the arguments of a call are not valid for its tool. The text is written for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentError {
-    /// They are not JSON.
+    /// The arguments are not JSON.
     NotJson {
-        /// What is wrong, and where.
+        /// The parse error and its place.
         error: JsonError,
-        /// What could have stood there.
+        /// What could have followed at that place.
         expected: &'static str,
-        /// The text before that place, the end of it.
+        /// The end of the text before that place.
         before: String,
     },
-    /// They are JSON, but not an object.
+    /// The arguments are JSON, but not an object.
     NotObject {
-        /// What they are.
+        /// The type that was found.
         found: String,
     },
-    /// They are an object that the schema refuses.
+    /// The schema refuses the object.
     Refused {
-        /// Why, at most eight reasons.
+        /// The violations, at most eight.
         violations: Vec<Violation>,
-        /// Whether there are more reasons.
+        /// Whether there are more violations.
         more: bool,
     },
-    /// The answer ended before they were whole, though what there is of them would fit.
+    /// The answer ended before the arguments were complete, although the partial arguments are
+    /// valid.
     Incomplete,
-    /// Checking them takes too long: they are too large or nested too deep for the schema.
+    /// The arguments are too large, or nested too deep, to be checked against the schema.
     TooLarge,
 }
 
-/// One reason why a schema refuses arguments.
+/// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: `items[2].name`; empty for the arguments themselves.
+    /// The place: `items[2].name`; empty for the arguments themselves.
     pub path: String,
     /// What was expected there, and what was found.
     pub message: String,

@@ -1,13 +1,13 @@
-//! What a call must bring: the schema of its arguments, and whether what the model wrote fits it.
+//! Schemas of arguments, and the check of what a model wrote against them.
 //!
-//! Nothing is coerced here: a text that is not JSON, or not what the schema asks for, is an
-//! [`ArgumentError`] whose text says where and what was expected, so that the model can correct its
-//! call. The record keeps what the model wrote, byte for byte.
+//! Nothing is coerced: a text that is not JSON, or that the schema refuses, is an [`ArgumentError`]
+//! whose text says where the mistake is and what was expected, so that the model can correct its
+//! call. The record keeps the original text, byte for byte.
 
 mod error;
 mod parameters;
+mod parse_error;
 mod schema;
-mod written;
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +21,10 @@ pub use error::{ArgumentError, Violation};
 pub use parameters::Parameters;
 pub use schema::SchemaError;
 
-/// The arguments of a call, if they are what the tool takes.
+/// Checks the arguments of a call and returns them as an object.
 ///
-/// A call without arguments counts as one with an empty object. A call that was cut off is refused even if
-/// what there is of its arguments fits: they are not what the model meant to write.
+/// A call without arguments has an empty object. A call that was cut off is refused even if its
+/// partial arguments are valid, because the model did not finish writing them.
 pub fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<RawJson, ArgumentError> {
     let arguments = spec.parameters.check(&call.arguments)?;
     match call.status {

@@ -5,14 +5,14 @@ use throughline_model::Arguments;
 use throughline_model::json::{self, RawJson, Value};
 
 use super::error::SHOWN;
+use super::parse_error::not_json;
 use super::schema::{Finding, Schema, SchemaError, Verdict, found};
-use super::written::not_json;
 use super::{ArgumentError, Violation};
 
-/// What a tool takes: a JSON schema, read once and ready to check calls with. Copies are cheap.
+/// What a tool takes: a JSON schema, compiled once. Clones are cheap.
 ///
-/// Invariant: the schema describes an object and says so (`type` and `properties` are there), as
-/// vendors demand, and all of it that is checked makes sense.
+/// Invariant: the schema describes an object and has `type` and `properties`, as vendors require,
+/// and all its keywords that are checked are valid.
 #[derive(Clone)]
 pub struct Parameters(Arc<Inner>);
 
@@ -22,12 +22,12 @@ struct Inner {
 }
 
 impl Parameters {
-    /// Nothing.
+    /// No parameters.
     pub fn none() -> Self {
         Self::sound(r#"{"type":"object","properties":{}}"#)
     }
 
-    /// Any object: what the tool takes is not known, or only the tool can tell.
+    /// Any object: for tools whose parameters are unknown or are checked by the tool.
     pub fn any() -> Self {
         Self::sound(r#"{"type":"object","properties":{},"additionalProperties":true}"#)
     }
@@ -36,7 +36,7 @@ impl Parameters {
         Self::parse(text).expect("the text is a schema of an object")
     }
 
-    /// Read a schema from its text.
+    /// Parses a schema.
     ///
     /// ```
     /// use throughline::tool::Parameters;
@@ -54,13 +54,13 @@ impl Parameters {
         Self::of(&value)
     }
 
-    /// Take a schema.
+    /// Compiles a schema.
     pub fn new(schema: &RawJson) -> Result<Self, SchemaError> {
         Self::of(&schema.value())
     }
 
-    /// Take a schema as it is, whatever it says: models are given it, and calls are only held
-    /// against being objects. For tools that another program runs and checks.
+    /// Takes a schema without checking it: models are shown it, and the arguments of calls must
+    /// only be an object. For tools that another program runs and checks.
     ///
     /// ```
     /// use throughline::tool::Parameters;
@@ -89,7 +89,7 @@ impl Parameters {
                 return Err(SchemaError::NotObject);
             }
         }
-        // A list of one type is the same as the type, and vendors want the type itself.
+        // A list of one type means the type, and vendors require the latter form.
         let json = RawJson::object(|out| {
             out.str("type", "object");
             if value.get("properties").is_none() {
@@ -105,12 +105,12 @@ impl Parameters {
         })))
     }
 
-    /// The schema as models are given it.
+    /// The schema as models are shown it.
     pub fn as_json(&self) -> &RawJson {
         &self.0.json
     }
 
-    /// The arguments of a call as an object, if they fit.
+    /// Checks the arguments of a call and returns them as an object.
     pub fn check(&self, arguments: &Arguments) -> Result<RawJson, ArgumentError> {
         let text = match arguments {
             Arguments::None => "{}",

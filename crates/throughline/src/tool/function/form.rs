@@ -1,4 +1,4 @@
-//! The forms a function can have to be a tool.
+//! The signatures that a tool function can have.
 
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -8,21 +8,21 @@ use super::ToolFuture;
 use super::schema::{self, Derived};
 use crate::tool::{CallContext, IntoToolOutput, Parameters, ToolError};
 
-/// A function that can be a tool. `M` only tells the forms apart; it is never written out.
+/// A function that can be a tool. `M` only distinguishes the signatures; users never write it.
 ///
-/// Implemented for `async` functions and closures of arguments and [`CallContext`], of one of the
-/// two, or of nothing. Not meant to be implemented elsewhere: a [`Tool`](crate::Tool) is.
+/// Implemented for `async` functions and closures that take arguments and [`CallContext`], one of
+/// the two, or nothing. This trait is sealed; implement [`Tool`](crate::Tool) for other tools.
 pub trait ToolFn<M>: sealed::Sealed<M> + Send + Sync + 'static {}
 
 impl<F: sealed::Sealed<M> + Send + Sync + 'static, M> ToolFn<M> for F {}
 
-/// Takes arguments and context.
+/// Takes arguments and the context.
 pub struct Both<A>(std::marker::PhantomData<A>);
-/// Takes arguments.
+/// Takes the arguments.
 pub struct Args<A>(std::marker::PhantomData<A>);
 /// Takes the context.
 pub struct Context;
-/// Takes nothing.
+/// Takes no arguments.
 pub struct Nothing;
 
 pub(super) mod sealed {
@@ -38,7 +38,7 @@ fn read<A: DeserializeOwned>(arguments: &str) -> Result<A, ToolError> {
     serde_json::from_str(arguments).map_err(ToolError::arguments)
 }
 
-/// Run a function with what was read, or say why it could not be read.
+/// Runs a function with its arguments, or returns the error of reading them.
 fn answer<A, Fut>(read: Result<A, ToolError>, run: impl FnOnce(A) -> Fut) -> ToolFuture
 where
     Fut: Future<Output: IntoToolOutput> + Send + 'static,

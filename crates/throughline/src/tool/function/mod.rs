@@ -27,23 +27,23 @@ use schema::Derived;
 type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 type Body = Arc<dyn Fn(RawJson, CallContext) -> ToolFuture + Send + Sync>;
 
-/// A tool that is a function, made by [`tool`], or one that is only declared, made by [`declare`].
+/// A tool that is a function ([`tool`]), or that is only declared ([`declare`]).
 #[derive(Clone)]
 pub struct FnTool {
     spec: ToolSpec,
     body: Body,
 }
 
-/// Make a tool of a function.
+/// Makes a tool of a function.
 ///
 /// The function is `async` and takes its arguments (a type that derives `Deserialize` and
-/// `JsonSchema`), a [`CallContext`], both, or nothing. It gives back anything that is
+/// `JsonSchema`), a [`CallContext`], both, or nothing. It returns anything that is
 /// [`IntoToolOutput`](super::IntoToolOutput), or a `Result` of it with any error.
 ///
-/// The schema is derived once. An argument type that is not a struct (or a map) is offered as the
-/// one field `input`, because vendors take nothing but objects.
+/// The schema is derived once. An argument type that is not a struct or a map becomes the single
+/// field `input`, because vendors accept objects only.
 ///
-/// A tool runs at most once for each call unless [`FnTool::effect`] says more.
+/// A tool runs at most once per call unless [`FnTool::effect`] says otherwise.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// Declares a tool that the application runs itself: its calls wait for results from outside.
+/// Declares a tool that the application runs: its calls wait for results from the application.
 ///
 /// ```
 /// use throughline::tool::{Parameters, Runs, declare};
@@ -122,7 +122,7 @@ pub fn declare(
     }
 }
 
-/// The same as [`declare`], with the schema of a type.
+/// Like [`declare`], with the schema of a type.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -146,28 +146,28 @@ pub fn declare_args<T: JsonSchema>(
 }
 
 impl FnTool {
-    /// What a lost result means; without this the tool is run at most once.
+    /// Sets what happens after a lost result; by default the tool runs at most once.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// How long one call may take.
+    /// Sets how long one call may take.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = Some(timeout);
         self
     }
 
-    /// Each call has to be approved before it runs.
+    /// Requires approval of each call before it runs.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.spec.approval = Approval::Always;
         self
     }
 
-    /// As lists of tools take it.
+    /// Converts it for lists of tools.
     pub fn into_tool(self) -> Arc<dyn Tool> {
         Arc::new(self)
     }

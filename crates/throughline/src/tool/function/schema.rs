@@ -1,4 +1,4 @@
-//! The schema of a Rust type, as vendors take it.
+//! The JSON schema of a Rust type, in the form that vendors accept.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -8,16 +8,16 @@ use throughline_model::json::RawJson;
 
 use crate::tool::Parameters;
 
-/// The field under which a type is offered that is not an object.
+/// The field that holds arguments of a type that is not an object.
 const FIELD: &str = "input";
 
-/// Where a type stands that is offered in the field and holds itself.
+/// The definition of a recursive type that is held by the field.
 const MOVED: &str = "#/$defs/input";
 
-/// What a type takes as arguments.
+/// The parameters that were derived from a type.
 pub struct Derived {
     pub(super) parameters: Parameters,
-    /// Whether the type stands in the field `input` of the arguments.
+    /// Whether the type is held by the field `input`.
     pub(super) wrapped: bool,
 }
 
@@ -31,14 +31,13 @@ impl Derived {
 }
 
 pub(super) fn of<T: JsonSchema>() -> Derived {
-    // Vendors differ in whether they follow references, so only types that hold themselves keep
-    // theirs.
+    // Vendors differ in whether they follow references, so only recursive types keep theirs.
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    Clean.transform(&mut schema);
+    RemoveAnnotations.transform(&mut schema);
     let object = schema.get("type").and_then(Value::as_str) == Some("object");
     let combined = ["oneOf", "anyOf", "allOf", "$ref"];
     if object
@@ -48,8 +47,8 @@ pub(super) fn of<T: JsonSchema>() -> Derived {
     {
         return Derived::plain(parameters(&schema));
     }
-    // A type that holds itself refers to the root, where it stands no longer.
-    let mut moved = Moved { found: false };
+    // A recursive type refers to the root of the schema, from which it has moved.
+    let mut moved = RedirectRootRefs { found: false };
     moved.transform(&mut schema);
     let mut defs = match schema.remove("$defs") {
         Some(Value::Object(defs)) => defs,
@@ -73,20 +72,20 @@ pub(super) fn of<T: JsonSchema>() -> Derived {
     }
 }
 
-/// The schema of a type, an object; a type that is none stands in its field `input`.
+/// The schema of a type as an object; other types are held by the field `input`.
 pub(crate) fn schema_of<T: JsonSchema>() -> RawJson {
     of::<T>().parameters.as_json().clone()
 }
 
 fn parameters(schema: &Schema) -> Parameters {
     Parameters::parse(&schema.as_value().to_string()).unwrap_or_else(|error| {
-        // A type may say anything of itself. What it cannot read it still refuses.
+        // A type may derive an invalid schema. Deserialising still refuses invalid arguments.
         tracing::warn!(%error, "the schema of an argument type cannot be used, any object is taken");
         Parameters::any()
     })
 }
 
-/// What stands in the field of wrapped arguments.
+/// The value of the field in wrapped arguments.
 pub(crate) fn unwrapped(arguments: &RawJson) -> &str {
     match arguments.locate(&[FIELD]) {
         Some(range) => &arguments.get()[range],
@@ -94,15 +93,16 @@ pub(crate) fn unwrapped(arguments: &RawJson) -> &str {
     }
 }
 
-/// Takes away what says nothing to a model and irritates some vendors.
-struct Clean;
+/// Removes keywords that tell a model nothing and that some vendors refuse.
+struct RemoveAnnotations;
 
-impl Transform for Clean {
+impl Transform for RemoveAnnotations {
     fn transform(&mut self, schema: &mut Schema) {
         schema.remove("$schema");
         schema.remove("title");
         let format = schema.get("format").and_then(Value::as_str);
-        // Names of Rust's numbers that no standard knows; bounds are said by numbers besides.
+        // Formats of Rust's number types that no standard defines; the bounds are separate
+        // keywords.
         let ours = ["int", "int8", "int16", "int128"];
         if format.is_some_and(|format| format.starts_with("uint") || ours.contains(&format)) {
             schema.remove("format");
@@ -111,12 +111,12 @@ impl Transform for Clean {
     }
 }
 
-/// Lets references to the root lead to where the type went.
-struct Moved {
+/// Redirects references to the root to the moved type.
+struct RedirectRootRefs {
     found: bool,
 }
 
-impl Transform for Moved {
+impl Transform for RedirectRootRefs {
     fn transform(&mut self, schema: &mut Schema) {
         if schema.get("$ref").and_then(Value::as_str) == Some("#") {
             schema.insert("$ref".to_owned(), MOVED.into());

@@ -1,4 +1,4 @@
-//! One connection to a server.
+//! A connection to a server.
 
 use std::error::Error;
 use std::process::Stdio;
@@ -18,8 +18,8 @@ pub(super) type Client = RunningService<RoleClient, Listener>;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What a process is given of our environment.
-const PASSED_ON: &[&str] = if cfg!(windows) {
+/// The environment variables that a server process inherits.
+const INHERITED_VARIABLES: &[&str] = if cfg!(windows) {
     &[
         "APPDATA",
         "HOMEDRIVE",
@@ -40,9 +40,9 @@ const PASSED_ON: &[&str] = if cfg!(windows) {
     ]
 };
 
-/// Hears what a server says without being asked.
+/// Receives notifications of a server.
 pub(super) struct Listener {
-    /// Set when the server says that its tools are others now.
+    /// Set when the server reports that its tools have changed.
     pub(super) changed: Arc<AtomicBool>,
 }
 
@@ -57,7 +57,7 @@ impl ClientHandler for Listener {
     }
 }
 
-/// Start or reach a server, within its time.
+/// Starts or connects to a server, within its timeout.
 pub(super) async fn connect(
     server: &McpServer,
     changed: Arc<AtomicBool>,
@@ -103,7 +103,7 @@ fn process(reach: &Reach) -> Result<TokioChildProcess, Failure> {
     };
     let mut process = Command::new(command);
     process.args(arguments).env_clear();
-    for name in PASSED_ON {
+    for name in INHERITED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             process.env(name, value);
         }
@@ -111,7 +111,7 @@ fn process(reach: &Reach) -> Result<TokioChildProcess, Failure> {
     for (name, value) in environment {
         process.env(name, &value.0);
     }
-    // Whatever becomes of the runtime, no process stays behind.
+    // Ends the process also when the runtime is dropped.
     process.kill_on_drop(true);
     let errors = if *show_errors {
         Stdio::inherit()
@@ -127,9 +127,9 @@ fn http_client(server: &McpServer, url: &str) -> Result<reqwest::Client, Failure
     let host = host.host_str().unwrap_or_default().to_owned();
     let builder = reqwest::Client::builder()
         .connect_timeout(server.connect_timeout)
-        // A redirect could take the token elsewhere.
+        // A redirect could send the token elsewhere.
         .redirect(reqwest::redirect::Policy::none())
-        // A kept connection stalls when the last answer was not read to its end.
+        // A pooled connection stalls when the previous response was not read to its end.
         .pool_max_idle_per_host(0);
     let local = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
     let builder = if local { builder.no_proxy() } else { builder };

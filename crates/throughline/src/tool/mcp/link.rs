@@ -1,4 +1,4 @@
-//! The connection as tools see it: there, or made again.
+//! The connection of a server, which is re-established on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use super::client::{self, Client};
 use super::{McpError, McpServer};
 
-/// How long to wait after the first attempt that failed; each further one doubles it.
+/// The pause after the first failed attempt; each further failure doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) struct Link {
     pub(super) server: Arc<McpServer>,
-    /// Set when the server says that its tools are others now.
+    /// Set when the server reports that its tools have changed.
     pub(super) changed: Arc<AtomicBool>,
-    /// Held while a connection is made, so that calls that come meanwhile wait for that one.
+    /// Held while connecting, so that concurrent calls wait for the same connection.
     state: Mutex<LinkState>,
 }
 
@@ -47,7 +47,7 @@ impl Link {
         })
     }
 
-    /// Whom to call: the server as it is connected, or connected again if it was gone.
+    /// The connected server; reconnects if the connection was lost.
     pub(super) async fn peer(&self) -> Result<Peer<RoleClient>, McpError> {
         let mut state = self.state.lock().await;
         let label = || self.server.label.clone();
@@ -86,7 +86,7 @@ impl Link {
         }
     }
 
-    /// End the connection and wait until the process, if there is one, has ended.
+    /// Ends the connection and waits until the process, if there is one, has ended.
     pub(super) async fn close(&self) {
         let client = {
             let mut state = self.state.lock().await;
@@ -94,7 +94,8 @@ impl Link {
             state.client.take()
         };
         if let Some(client) = client {
-            // It only fails if the task of the connection panicked, and then it is gone too.
+            // This fails only if the connection's task panicked, and then the connection is
+            // closed too.
             let _ = client.cancel().await;
         }
     }

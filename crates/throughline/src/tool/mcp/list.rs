@@ -1,4 +1,4 @@
-//! The tools that a server has.
+//! Listing the tools of a server.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -8,49 +8,48 @@ use rmcp::model::{PaginatedRequestParams, Tool as Listed};
 use rmcp::{Peer, RoleClient};
 
 use super::link::Link;
-use super::offered::{self, Offered};
+use super::mcp_tool::{self, McpTool};
 use super::{McpError, McpServer};
 use crate::tool::Tool;
 
-/// More tools than this no model can use; the list of a server is not trusted to end.
+/// The largest number of tools. A server is not trusted to end its list.
 const MOST_TOOLS: usize = 1_000;
 const MOST_PAGES: usize = 100;
 
 /// The tools of a connected MCP server.
 ///
-/// The connection stays as long as this or one of its tools does. When the last one is dropped, a
-/// process is asked to end, and killed if it does not within three seconds; [`McpTools::close`]
-/// waits for that. A server that went away is connected again by the next call, with growing pauses
-/// between attempts that fail.
+/// The connection lives as long as this value or one of its tools. When the last one is dropped, a
+/// server process is asked to end, and killed after three seconds; [`McpTools::close`] waits for
+/// that. After a lost connection the next call reconnects, with growing pauses after failures.
 pub struct McpTools {
     link: Arc<Link>,
-    tools: Mutex<Vec<Arc<Offered>>>,
+    tools: Mutex<Vec<Arc<McpTool>>>,
 }
 
 impl McpTools {
     pub(super) async fn connect(server: Arc<McpServer>) -> Result<Self, McpError> {
         let link = Arc::new(Link::connect(Arc::clone(&server)).await?);
         let listed = list(&link).await?;
-        refuse_slips(&server, &listed)?;
+        refuse_unknown_names(&server, &listed)?;
         Ok(Self {
             tools: Mutex::new(offer(&link, listed, &[])),
             link,
         })
     }
 
-    /// The tools, as they were listed last.
+    /// The tools of the last listing.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let plain = |tool: &Arc<Offered>| Arc::clone(tool) as Arc<dyn Tool>;
+        let plain = |tool: &Arc<McpTool>| Arc::clone(tool) as Arc<dyn Tool>;
         tools.iter().map(plain).collect()
     }
 
-    /// Whether the server has said since the last listing that its tools are others now.
+    /// Whether the server has reported changed tools since the last listing.
     pub fn have_changed(&self) -> bool {
         self.link.changed.load(Ordering::Acquire)
     }
 
-    /// List the tools again. Those that are as before stay the very same.
+    /// Lists the tools again. Unchanged tools stay the same values.
     pub async fn refresh(&self) -> Result<Vec<Arc<dyn Tool>>, McpError> {
         self.link.changed.store(false, Ordering::Release);
         let listed = list(&self.link).await?;
@@ -61,7 +60,7 @@ impl McpTools {
         Ok(self.tools())
     }
 
-    /// End the connection, and wait until a process has ended. Calls made later fail.
+    /// Ends the connection, and waits until a server process has ended. Later calls fail.
     pub async fn close(&self) {
         self.link.close().await;
     }
@@ -75,7 +74,7 @@ impl std::fmt::Debug for McpTools {
     }
 }
 
-/// All tools that the server lists, within its time.
+/// All tools that the server lists, within its timeout.
 async fn list(link: &Link) -> Result<Vec<Listed>, McpError> {
     let server = &link.server;
     let label = || server.label.clone();
@@ -120,7 +119,7 @@ async fn pages(server: &McpServer, peer: &Peer<RoleClient>) -> Result<Vec<Listed
     })
 }
 
-fn refuse_slips(server: &McpServer, listed: &[Listed]) -> Result<(), McpError> {
+fn refuse_unknown_names(server: &McpServer, listed: &[Listed]) -> Result<(), McpError> {
     let known: HashSet<&str> = listed.iter().map(|tool| tool.name.as_ref()).collect();
     let allowed = server.allowed.iter().flatten();
     let mut named = server.approval.iter().chain(server.effects.keys());
@@ -138,8 +137,8 @@ fn refuse_slips(server: &McpServer, listed: &[Listed]) -> Result<(), McpError> {
     }
 }
 
-/// The tools to offer of those listed; one that is as before is the one before.
-fn offer(link: &Arc<Link>, listed: Vec<Listed>, before: &[Arc<Offered>]) -> Vec<Arc<Offered>> {
+/// The tools to offer; an unchanged tool is reused.
+fn offer(link: &Arc<Link>, listed: Vec<Listed>, before: &[Arc<McpTool>]) -> Vec<Arc<McpTool>> {
     let server = &link.server;
     let mut names = HashSet::new();
     let mut offered = Vec::new();
@@ -148,7 +147,7 @@ fn offer(link: &Arc<Link>, listed: Vec<Listed>, before: &[Arc<Offered>]) -> Vec<
         if allowed.is_some_and(|allowed| !allowed.iter().any(|name| *name == tool.name)) {
             continue;
         }
-        let spec = offered::spec(server, &tool);
+        let spec = mcp_tool::spec(server, &tool);
         if !names.insert(spec.name.clone()) {
             tracing::warn!(
                 server = %server.label,
@@ -162,7 +161,7 @@ fn offer(link: &Arc<Link>, listed: Vec<Listed>, before: &[Arc<Offered>]) -> Vec<
             .find(|known| known.is(&tool.name, &spec))
             .map(Arc::clone);
         offered.push(same.unwrap_or_else(|| {
-            Arc::new(Offered::new(Arc::clone(link), tool.name.into_owned(), spec))
+            Arc::new(McpTool::new(Arc::clone(link), tool.name.into_owned(), spec))
         }));
     }
     offered

@@ -1,17 +1,16 @@
 //! Tools of MCP servers.
 //!
-//! A server is a process that we start, or an address. Its tools are run at most once for each call
-//! unless the application says otherwise: what a server says of its own tools (that one only reads,
-//! say) is a hint and never makes us run it again.
+//! A server is a process that we start, or an address. Its tools run at most once per call unless
+//! the application says otherwise: annotations of a server about its own tools, such as "read
+//! only", are hints and never make a call repeatable.
 //!
-//! What is not here on purpose: prompts, resources, sampling and questions to the user. Only tools
-//! are asked for.
+//! Absent on purpose: prompts, resources, sampling and elicitation. Only tools are used.
 
 mod client;
 mod error;
 mod link;
 mod list;
-mod offered;
+mod mcp_tool;
 mod output;
 
 #[cfg(test)]
@@ -26,11 +25,11 @@ use super::Effect;
 pub use error::McpError;
 pub use list::McpTools;
 
-/// The member of `_meta` in which a server finds the idempotency key of a call: the same however
-/// often the call is made.
+/// The member of `_meta` that holds the idempotency key of a call. Every attempt of a call has the
+/// same key.
 pub const IDEMPOTENCY_KEY: &str = "throughline/idempotency_key";
 
-/// An MCP server whose tools are to be used.
+/// An MCP server whose tools are used.
 ///
 /// ```no_run
 /// use throughline::tool::{Effect, McpServer};
@@ -62,7 +61,7 @@ pub struct McpServer {
     allowed: Option<Vec<String>>,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Clone, Debug)]
 enum Reach {
     Process {
@@ -77,7 +76,7 @@ enum Reach {
     },
 }
 
-/// A text that is never shown.
+/// Text that is never printed.
 #[derive(Clone)]
 struct Secret(String);
 
@@ -101,10 +100,10 @@ impl McpServer {
         }
     }
 
-    /// A server that is a process of ours and speaks over its standard input and output.
+    /// A server process that we start, over its standard input and output.
     ///
-    /// The process gets what a shell needs of our environment (`PATH`, `HOME` and the like) and
-    /// [`McpServer::env`], nothing else: our environment may hold keys that are not its business.
+    /// The process inherits `PATH`, `HOME` and the like, and [`McpServer::env`]. Other variables
+    /// are not passed on, because they may hold keys.
     pub fn stdio(
         command: impl Into<String>,
         arguments: impl IntoIterator<Item = impl Into<String>>,
@@ -127,14 +126,14 @@ impl McpServer {
         Self::new(Reach::Http { url, bearer: None }, label)
     }
 
-    /// The name of the server, for messages and [`McpServer::prefixed`].
+    /// Sets the name of the server, for messages and [`McpServer::prefixed`].
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Put the label and two underscores before the name of each tool, so that tools of several
+    /// Prefixes the name of each tool with the label and two underscores, so that tools of several
     /// servers do not clash.
     #[must_use]
     pub fn prefixed(mut self) -> Self {
@@ -142,7 +141,7 @@ impl McpServer {
         self
     }
 
-    /// Set a variable in the environment of the process. Nothing for a server at an address.
+    /// Sets an environment variable of the process. Ignored for a server at an address.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Reach::Process { environment, .. } = &mut self.reach {
@@ -151,7 +150,7 @@ impl McpServer {
         self
     }
 
-    /// Let the process write to our standard error; else what it writes there is dropped.
+    /// Lets the process write to our standard error; by default that output is discarded.
     #[must_use]
     pub fn show_stderr(mut self) -> Self {
         if let Reach::Process { show_errors, .. } = &mut self.reach {
@@ -160,7 +159,7 @@ impl McpServer {
         self
     }
 
-    /// The token for the `Authorization` header, without `Bearer`. Nothing for a process.
+    /// Sets the token of the `Authorization` header, without `Bearer`. Ignored for a process.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         if let Reach::Http { bearer, .. } = &mut self.reach {
@@ -169,36 +168,36 @@ impl McpServer {
         self
     }
 
-    /// How long connecting and listing the tools may take; 30 seconds if not set.
+    /// Sets how long connecting and listing the tools may take; 30 seconds by default.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long one call may take; as for any tool if not set.
+    /// Sets how long one call may take.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = Some(timeout);
         self
     }
 
-    /// What a lost result of a tool means, by the server's own name of it. Without this, and
-    /// whatever the server says of it, a tool is run at most once.
+    /// Sets what happens after a lost result of a tool, by the server's name of the tool. By
+    /// default a tool runs at most once, whatever the server says.
     #[must_use]
     pub fn effect(mut self, tool: impl Into<String>, effect: Effect) -> Self {
         self.effects.insert(tool.into(), effect);
         self
     }
 
-    /// Tools that need approval for each call, by the server's own names.
+    /// Requires approval for each call of these tools, by the server's names.
     #[must_use]
     pub fn approval(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.approval.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// Offer these tools only, by the server's own names.
+    /// Offers only these tools, by the server's names.
     #[must_use]
     pub fn allowed(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let allowed = self.allowed.get_or_insert_default();
@@ -206,11 +205,11 @@ impl McpServer {
         self
     }
 
-    /// Connect and list the tools.
+    /// Connects and lists the tools.
     ///
-    /// A tool that is named in [`McpServer::approval`], [`McpServer::effect`] or
-    /// [`McpServer::allowed`] and that the server does not have is an error: a slip there would
-    /// leave a tool unguarded.
+    /// If [`McpServer::approval`], [`McpServer::effect`] or [`McpServer::allowed`] names a tool
+    /// that the server does not have, that is an error: a misspelt name would leave a tool without
+    /// its approval.
     ///
     /// If the future is dropped, a process that was started is ended.
     pub async fn connect(self) -> Result<McpTools, McpError> {

@@ -1,4 +1,4 @@
-//! What a server answered, as a tool's output.
+//! Converts the answer of a server to a tool's output.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::tool::{ToolError, ToolOutput};
 
 pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     if result.is_error == Some(true) {
-        return Err(ToolError::reported(complaint(&result)));
+        return Err(ToolError::reported(error_text(&result)));
     }
     let structured = result.structured_content.filter(|value| !value.is_null());
     let mut blocks = result.content;
@@ -17,40 +17,44 @@ pub(super) fn read(result: CallToolResult) -> Result<ToolOutput, ToolError> {
         return Ok(plain(blocks).into());
     };
     let json = RawJson::new(&structured.to_string())?;
-    let said = match blocks.as_slice() {
-        [] => Said::Nothing,
-        [ContentBlock::Text(text)] => said(&text.text, &structured),
-        _ => Said::Else,
+    let text_match = match blocks.as_slice() {
+        [] => TextMatch::NoText,
+        [ContentBlock::Text(text)] => match_text(&text.text, &structured),
+        _ => TextMatch::Different,
     };
-    Ok(match said {
-        Said::Nothing | Said::Same => ToolOutput::json(json),
-        Said::Inner => plain(blocks).into(),
-        Said::Else => {
+    Ok(match text_match {
+        TextMatch::NoText | TextMatch::Equal => ToolOutput::json(json),
+        TextMatch::Unwrapped => plain(blocks).into(),
+        TextMatch::Different => {
             blocks.push(ContentBlock::text(json.get()));
             plain(blocks).into()
         }
     })
 }
 
-/// What text says beside a structured result.
-enum Said {
-    Nothing,
-    /// The same.
-    Same,
-    /// What stands in its one member `result`: servers wrap a result that is no object that way.
-    Inner,
-    Else,
+/// How the text of an answer relates to its structured result.
+enum TextMatch {
+    /// There is no text.
+    NoText,
+    /// They are equal.
+    Equal,
+    /// The text equals the single member `result`: servers wrap a result that is not an object.
+    Unwrapped,
+    /// The text says something else.
+    Different,
 }
 
-fn said(text: &str, structured: &Value) -> Said {
+fn match_text(text: &str, structured: &Value) -> TextMatch {
     let read: Option<Value> = serde_json::from_str(text).ok();
     if read.as_ref() == Some(structured) {
-        return Said::Same;
+        return TextMatch::Equal;
     }
     let inner = structured.as_object().filter(|members| members.len() == 1);
     match inner.and_then(|members| members.get("result")) {
-        Some(inner) if inner.as_str() == Some(text) || read.as_ref() == Some(inner) => Said::Inner,
-        _ => Said::Else,
+        Some(inner) if inner.as_str() == Some(text) || read.as_ref() == Some(inner) => {
+            TextMatch::Unwrapped
+        }
+        _ => TextMatch::Different,
     }
 }
 
@@ -74,7 +78,7 @@ fn part(block: ContentBlock) -> Content {
             } => media(kind(mime_type.as_deref()), mime_type, blob),
             other => unknown(&other),
         },
-        // Only the server can follow its links, so the model is told of them in words.
+        // Only the server can resolve its links, so the model is shown them as text.
         ContentBlock::ResourceLink(link) => {
             let about = link.description.map(|text| format!(": {text}"));
             let about = about.unwrap_or_default();
@@ -84,7 +88,7 @@ fn part(block: ContentBlock) -> Content {
     }
 }
 
-/// A kind that came later: the model reads it as JSON.
+/// A kind of content that this version does not know; the model is shown its JSON.
 fn unknown(block: &impl serde::Serialize) -> Content {
     Content::text(serde_json::to_string(block).unwrap_or_default())
 }
@@ -108,8 +112,8 @@ fn media(kind: MediaKind, media_type: Option<String>, data: String) -> Content {
     }))
 }
 
-/// What a failed call says, for the model.
-fn complaint(result: &CallToolResult) -> String {
+/// The error text of a failed call, for the model.
+fn error_text(result: &CallToolResult) -> String {
     let texts = result.content.iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.text.as_str()),
         _ => None,

@@ -2,7 +2,7 @@ use rmcp::model::{CallToolResult, ContentBlock, Tool as Listed};
 use throughline_model::json::RawJson;
 use throughline_model::{Content, Output};
 
-use super::{McpServer, offered, output};
+use super::{McpServer, mcp_tool, output};
 use crate::tool::ToolFault;
 
 fn result(json: &str) -> CallToolResult {
@@ -25,7 +25,7 @@ fn a_structured_result_is_read_once() {
     assert_eq!(read(echoed), json(r#"{"a":1}"#));
     let wrapped = r#"{"content":[{"type":"text","text":"4"}],"structuredContent":{"result":4}}"#;
     assert_eq!(read(wrapped), Output::Text("4".to_owned()));
-    // Text of its own is kept beside it.
+    // Text that differs is kept beside it.
     let both = r#"{"content":[{"type":"text","text":"one order"}],"structuredContent":{"a":1}}"#;
     let parts = vec![Content::text("one order"), Content::text(r#"{"a":1}"#)];
     assert_eq!(read(both), Output::Parts(parts));
@@ -68,7 +68,7 @@ fn names_that_vendors_refuse_are_made_to_fit() {
     let named = |server: &McpServer, name: &str| {
         let json = format!(r#"{{"name":{name:?},"inputSchema":{{}}}}"#);
         let tool: Listed = serde_json::from_str(&json).unwrap();
-        offered::spec(server, &tool).name
+        mcp_tool::spec(server, &tool).name
     };
     let plain = McpServer::http("http://127.0.0.1:1/mcp").label("orders");
     assert_eq!(named(&plain, "get_order"), "get_order");

@@ -1,4 +1,4 @@
-//! Answers that come twice, forged, from strangers, or while something goes wrong.
+//! Answers that are repeated, forged, from other tenants, or concurrent with a fault.
 
 use throughline::agent::RunError;
 use throughline::model::{ApprovalResponse, Body, Content, Message, Role};
@@ -22,7 +22,7 @@ fn two() -> Step {
 }
 
 #[test]
-fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
+fn b63_one_answer_counts_however_often_and_in_however_many_processes_it_is_given() {
     everywhere(async |stage, how| {
         // Through the record, before and after it is used.
         let pay = guarded("pay");
@@ -37,7 +37,7 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         assert_eq!(again, said_yes);
         let no = decide(&process, &first, Decision::Denied).await;
         assert_eq!(why(no), Unanswerable::Answered);
-        // Through the run: somebody else said the same, or the opposite.
+        // Through the run: another client gives the same answer, or the opposite.
         let no = go_on(how, &here, &thread, |run, calls| {
             run.reject(&calls.of("c1"), None)
         })
@@ -76,7 +76,7 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         .await;
         let no = no.unwrap_err().source;
         assert!(matches!(no, RunError::AlreadyAnswered { .. }), "{no:?}");
-        // A no that was given stands with its reason.
+        // A recorded denial stands with its reason.
         let threads = process.threads();
         let no = threads.decide(&second, Decision::Denied, "ada", Some("not now"));
         no.await.unwrap();
@@ -91,7 +91,7 @@ fn b63_one_answer_counts_however_often_and_by_whomever_it_is_given() {
         );
         assert_eq!((pay.runs(), one.calls()), (1, 2));
 
-        // Yes and no at the same instant, from two processes.
+        // Approved and denied at the same moment, from two processes.
         let pay = guarded("pay");
         let other = stage.process().await;
         let raced = model([Step::calls([("c1", "pay", "{}")]), Step::text("done")]);
@@ -189,7 +189,7 @@ fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_exec
             std::slice::from_ref(&record)
         );
 
-        // An answer that is said and not recorded.
+        // An answer that is sent and not recorded.
         for request in ["c1", "c9"] {
             let said = Content::new(Body::ApprovalResponse(ApprovalResponse {
                 request: id(request),
@@ -214,7 +214,7 @@ fn b66_an_answer_to_nothing_or_to_a_strangers_record_is_not_found_and_never_exec
 #[test]
 fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answer() {
     everywhere(async |stage, how| {
-        // The model fails after the tool ran; whoever tries again may repeat the answer or not.
+        // The model fails after the tool ran; a resume may repeat the answer or not.
         for repeats in [false, true] {
             let pay = guarded("pay");
             let process = stage.process().await;
@@ -275,7 +275,7 @@ fn b67_a_resume_that_failed_is_tried_again_with_the_kept_result_or_the_kept_answ
             (states(&listed), pay.runs()),
             (vec![ApprovalState::Approved], 0)
         );
-        // And again, where the process dies.
+        // Again, and the process dies.
         first.faulty.heal();
         first.die_in("intend", Fault::HangBefore);
         let run = here.resume(&thread);
@@ -350,7 +350,7 @@ fn b70_new_input_withdraws_what_waits_or_is_refused_and_names_it() {
     });
 }
 
-/// What a run that was left between its step and its first dispatch does with an answer.
+/// An answer counts for a run that was interrupted between its step and its first dispatch.
 #[test]
 fn an_answer_counts_although_a_sibling_is_still_to_be_dispatched() {
     everywhere(async |stage, how| {

@@ -1,4 +1,4 @@
-//! What is asked, and what happens when somebody answers.
+//! Requests for approval, and what happens when they are answered.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn b56_a_call_that_needs_approval_parks_with_one_durable_record() {
         let outcome = parked(how, &agent, &thread).await;
         assert_eq!((pay.runs(), model.calls()), (0, 1));
         assert_eq!(said(&outcome), "u a(c1)");
-        // Listed by whoever asks, wherever.
+        // Every process lists it.
         process.kill();
         let other = stage.process().await;
         let listed = waiting(&other, &id_of).await;
@@ -390,7 +390,7 @@ fn b69_a_planned_call_is_asked_about_after_a_crash_when_its_tool_needs_leave_by_
         assert_eq!(outcome.pending[0].approval, Some(record.id));
         assert_eq!(record.shown, shown("pay", "{}"));
         assert_eq!(record.expires, Some(stage.clock.now() + 3_600_000));
-        // Going on without an answer asks nobody a second time.
+        // Resuming without an answer makes no second request.
         let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();
         assert_eq!(outcome.stop, StopReason::Parked);
         assert_eq!(waiting(&second, &id_of).await, listed);
@@ -468,7 +468,7 @@ fn b72_a_call_id_that_comes_again_needs_an_answer_of_its_own() {
         };
         assert_ne!(new.id, old.id);
         assert_eq!((new.call.step, old.call.step), (1, 0));
-        // The old answer again says nothing about the new call.
+        // The old answer has no effect on the new call.
         let again = decide(&process, &old, Decision::Approved).await.unwrap();
         assert_eq!(again.state, ApprovalState::Used);
         let outcome = go_on(how, &agent, &thread, |run, _| run).await.unwrap();

@@ -1,5 +1,5 @@
-//! Calls of one response that share an id: what was approved runs, with its own arguments, and
-//! everything is said of each call at its own place.
+//! Calls of one response that share an id: the approved one runs, with its own arguments, and every
+//! record and message refers to calls by position.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use super::{builder, decide, model, parked, records};
 /// Arguments with which a tool ran, in order.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A tool that takes money and says how much; it needs leave.
+/// A payment tool that returns the amount; it needs approval.
 fn charge(log: &Log) -> Fake {
     let log = Arc::clone(log);
     let tool = Fake::doing("charge", move |arguments, _| {
@@ -72,7 +72,7 @@ fn expected(answers: &[(&str, bool)]) -> Vec<(String, Ending)> {
         .collect()
 }
 
-/// What is said of each call is true of that call.
+/// Checks that each call has its own outcome.
 fn check(messages: &[Message], answers: &[(&str, bool)], place: &str) {
     let said = answered(messages);
     let short = said
@@ -92,7 +92,7 @@ enum Where {
     Here,
     /// In another process that opens the thread.
     There,
-    /// In another process, by the record, before the run goes on.
+    /// In another process, through the record, before the run is resumed.
     Record,
 }
 
@@ -224,7 +224,7 @@ fn b227_of_calls_with_one_id_each_gets_its_own_answer() {
     });
 }
 
-/// Runs end where they have to wait, as over HTTP.
+/// Runs end when they have to wait, as over HTTP.
 fn ends_open(on_open_calls: OnOpenCalls) -> HistoryPolicy {
     HistoryPolicy {
         on_park: OnPark::Publish,
@@ -239,7 +239,7 @@ fn b227_at_an_open_node_each_call_gets_its_own_answer_beside_a_sibling_that_ran(
         for answers in [[true, false], [false, true], [true, true], [false, false]] {
             let log = Log::default();
             let process = stage.process().await;
-            // The one in the middle needs no leave, runs at once, and has the same id.
+            // The call in the middle needs no approval, runs at once, and has the same id.
             let steps = [
                 Step::calls([
                     ("c", "charge", r#"{"amount":5}"#),
@@ -329,7 +329,7 @@ fn b228_nothing_runs_before_every_call_of_the_id_is_answered() {
             assert_eq!(still.pending, [waits.pending[unanswered].clone()]);
             assert!(log.lock().unwrap().is_empty(), "{unanswered}");
             assert_eq!(model.calls(), 1);
-            // The answers are durable: another process only gives the last one.
+            // The answers are stored: another process only gives the last one.
             let other = stage.process().await;
             let there = builder(stage, &other, &model)
                 .tool(charge(&log))
@@ -348,7 +348,7 @@ fn b228_nothing_runs_before_every_call_of_the_id_is_answered() {
             assert_eq!(ran, [answers[0].0, answers[2].0], "{unanswered}");
             check(&outcome.messages, &answers, "b228");
         }
-        // At an open node the rest is named, or withdrawn if the policy says so.
+        // At an open node, calls without an answer are named, or withdrawn if the policy says so.
         for policy in [OnOpenCalls::Reject, OnOpenCalls::Close] {
             let model = model([amounts(&asked), Step::text("done")]);
             let agent = builder(stage, &process, &model)

@@ -34,7 +34,7 @@ fn b64_an_answer_after_expiry_is_refused_and_the_call_is_closed_as_expired() {
             let late = decide(&process, &record, decision).await;
             assert_eq!(why(late), Unanswerable::Expired);
         }
-        // The same through a run: it stays parked as it was.
+        // The same through a run: it stays parked.
         let late = go_on(how, &agent, &thread, |run, calls| {
             run.approve(&calls.of("c1"))
         })

@@ -1,4 +1,5 @@
-//! Calls that wait: for leave, or for a result from outside. Over the store, across processes.
+//! Calls that wait for an approval or for a result of the application, with a store and several
+//! processes.
 
 mod answered;
 mod asked;
@@ -23,7 +24,7 @@ use throughline::{Agent, Outcome, StopReason, Thread};
 use throughline_testkit::scripted::{ScriptedClient, Step};
 use throughline_testkit::stage::{Fake, How, MadeCalls, Process, Stage};
 
-/// A tool that needs leave.
+/// A tool that needs approval.
 fn guarded(name: &str) -> Fake {
     Fake::named(name).with(|spec| {
         spec.approval = Approval::Always;
@@ -31,7 +32,7 @@ fn guarded(name: &str) -> Fake {
     })
 }
 
-/// A tool that somebody else runs.
+/// A tool that the application runs.
 fn declared(name: &str) -> Fake {
     Fake::named(name).with(|spec| spec.runs = Runs::Outside)
 }
@@ -52,14 +53,14 @@ fn agent(stage: &Stage, process: &Process, model: &Arc<ScriptedClient>, tools: &
     builder.build().unwrap()
 }
 
-/// Run until something waits.
+/// Runs until a call waits.
 async fn parked(how: How, agent: &Agent, thread: &Thread) -> Outcome {
     let outcome = how.finish(agent.run_on(thread, "go")).await.unwrap();
     assert_eq!(outcome.stop, StopReason::Parked);
     outcome
 }
 
-/// Go on, with answers.
+/// Resumes with answers.
 async fn go_on(
     how: How,
     agent: &Agent,
@@ -74,12 +75,12 @@ fn id(value: &str) -> CallId {
     CallId::natural(value).unwrap()
 }
 
-/// The records of a thread, oldest first.
+/// The approvals of a thread, oldest first.
 async fn records(process: &Process, thread: &ThreadId) -> Vec<Record> {
     listed(process, thread, false).await
 }
 
-/// Those that can be answered, oldest first.
+/// The approvals that can be answered, oldest first.
 async fn waiting(process: &Process, thread: &ThreadId) -> Vec<Record> {
     listed(process, thread, true).await
 }
@@ -130,7 +131,7 @@ async fn journal(process: &Process, thread: &ThreadId) -> Journal {
     store.journal(&scope, runs.found[0].id).await.unwrap()
 }
 
-/// Where the calls of the thread's newest run stand.
+/// The states of the calls of the thread's newest run.
 async fn calls(process: &Process, thread: &ThreadId) -> Vec<CallState> {
     let journal = journal(process, thread).await;
     journal.calls.iter().map(|call| call.state).collect()

@@ -1,5 +1,5 @@
-//! Whatever is done to answers and to those who give and use them: a tool runs at most once, and
-//! only by the leave that its record has.
+//! Random answers, forgeries and kills: a tool runs at most once, and only with the approval that
+//! its record has.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use throughline_testkit::{Rng, property};
 
 use super::{answer, builder, journal, records};
 
-/// How long an approval can be answered, in cases where it is not for ever.
+/// How long an approval can be answered, in cases with an expiry.
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ fn r25_no_answer_and_no_kill_makes_a_tool_run_twice_or_without_leave() {
             .build()
             .expect("a runtime");
         let checked = runtime.block_on(case(rng, &mut counts));
-        // Tasks that stand for dead processes never end.
+        // Tasks of processes that count as dead never end.
         runtime.shutdown_background();
         checked
     });
@@ -60,7 +60,7 @@ fn r25_no_answer_and_no_kill_makes_a_tool_run_twice_or_without_leave() {
     );
 }
 
-/// What is known of a thread with calls that wait, from outside of the store.
+/// What the test knows of a thread with waiting calls, independently of the store.
 struct Case<'c> {
     stage: Stage,
     how: How,
@@ -144,7 +144,7 @@ impl Case<'_> {
         builder.build().unwrap()
     }
 
-    /// Ask, and park, or die there.
+    /// Makes the calls, and parks, or dies.
     async fn begin(&mut self, rng: &mut Rng) -> Result<(), String> {
         let dies = *rng.pick(&[
             None,
@@ -166,7 +166,7 @@ impl Case<'_> {
         }
     }
 
-    /// Have a run go on in a process that dies somewhere, if it comes there.
+    /// Resumes a run in a process that dies at a given point, if it gets there.
     async fn until_dead(
         &mut self,
         process: Process,
@@ -179,11 +179,11 @@ impl Case<'_> {
         let how = self.how;
         let mut task = tokio::spawn(async move { how.finish(run).await });
         tokio::select! {
-            // What it says is no matter here: the record is what counts.
+            // Its outcome does not matter here: the record counts.
             _ = &mut task => {}
             () = process.faulty.hung(1) => self.counts.kills += 1,
         }
-        // Its work is done, or it is dead: nobody hears of it again.
+        // The run has ended or its process is dead: it acts no more.
         process.kill();
         for process in &self.processes {
             process.live().await;
@@ -195,7 +195,7 @@ impl Case<'_> {
         rng.pick(&all).clone()
     }
 
-    /// One thing that somebody does.
+    /// One random action.
     async fn act(&mut self, rng: &mut Rng) -> Result<(), String> {
         let record = self.record(rng).await;
         let decision = *rng.pick(&[Decision::Approved, Decision::Denied]);
@@ -203,7 +203,7 @@ impl Case<'_> {
         match rng.below(10) {
             0 | 1 => self.give(rng, &honest).await,
             2 => {
-                // Twice, perhaps by two.
+                // Twice, possibly by two operators.
                 self.give(rng, &honest).await?;
                 self.give(rng, &honest).await
             }
@@ -229,7 +229,8 @@ impl Case<'_> {
         self.note(&before, answer, given.map(|_| ()))
     }
 
-    /// Note what came of an answer; an accepted one must be the first, in time, or the same again.
+    /// Records the result of an answer. An accepted answer must be the first one, in time, or the
+    /// same again.
     fn note(
         &mut self,
         before: &Record,
@@ -258,7 +259,7 @@ impl Case<'_> {
         }
     }
 
-    /// Yes and no at the same instant, in two processes.
+    /// Approved and denied at the same moment, in two processes.
     async fn race(&mut self, record: &Record) -> Result<(), String> {
         let [one, two] = &self.processes;
         let before = find(one, &self.thread, &answer(record, Decision::Approved)).await;
@@ -285,7 +286,7 @@ impl Case<'_> {
         }
     }
 
-    /// An answer for what was not shown.
+    /// An answer for other arguments than those that were shown.
     async fn forge(&mut self, rng: &mut Rng, record: &Record) -> Result<(), String> {
         let position = record.call.position as usize;
         let digest = match rng.below(3) {
@@ -315,7 +316,7 @@ impl Case<'_> {
         }
     }
 
-    /// Answer in a process that is killed there.
+    /// Answers in a process that is killed at a given point.
     async fn die_answering(&mut self, rng: &mut Rng, honest: &Answer) -> Result<(), String> {
         let fault = *rng.pick(&[Fault::HangBefore, Fault::HangAfter]);
         let process = self.stage.process().await;
@@ -332,7 +333,7 @@ impl Case<'_> {
         let open = before.state == ApprovalState::Waiting;
         if fault == Fault::HangBefore || !open {
             let same = (after.state, &after.answered) == (before.state, &before.answered);
-            // Time went on, too.
+            // Time has passed, too.
             let late = open && after.state == ApprovalState::Expired;
             return match same || late {
                 true => Ok(()),
@@ -342,7 +343,7 @@ impl Case<'_> {
         self.note(&before, honest, Ok(()))
     }
 
-    /// Go on in a process, with or without answers of its own, killed or not; or in two at once.
+    /// Resumes in a process, with or without answers, killed or not; or in two at once.
     async fn resume(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.counts.resumes += 1;
         let dies = *rng.pick(&[
@@ -383,7 +384,7 @@ impl Case<'_> {
         } else {
             self.until_dead(process, dies, run).await;
         }
-        // What was said through the run is in the record.
+        // Answers through the run are in the record.
         for record in records(&self.processes[0], &self.thread).await {
             if let Some(decision) = decided(&record) {
                 self.said.entry(record.call.position).or_insert(decision);
@@ -392,7 +393,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Nobody is dead any more: everything is answered and comes to its end.
+    /// All processes live: every call is answered and ends.
     async fn finish(&mut self, rng: &mut Rng) -> Result<(), String> {
         for _ in 0..8 {
             for record in records(&self.processes[0], &self.thread).await {
@@ -417,8 +418,8 @@ impl Case<'_> {
         Err("it does not come to its end".to_owned())
     }
 
-    /// What ran, ran once, with what was shown, by the leave that the record has; and what the
-    /// record says of a call is what happened to it.
+    /// Every call that ran, ran once, with the arguments that were shown and an approval in the
+    /// record; and the record of each call matches what happened to it.
     async fn check(&self) -> Result<(), String> {
         let all = records(&self.processes[0], &self.thread).await;
         let ran = self.ran.lock().unwrap().clone();
@@ -451,7 +452,7 @@ impl Case<'_> {
                 ApprovalState::Denied => &[(None, 0), (Some(Ending::Rejected), 0)],
                 ApprovalState::Expired => &[(None, 0), (Some(Ending::Expired), 0)],
                 ApprovalState::Withdrawn => &[(Some(Ending::Expired), 0)],
-                // The result may be lost with the process, before or after it ran.
+                // The result may be lost with the process, before or after the tool ran.
                 ApprovalState::Used => &[
                     (None, 0),
                     (None, 1),

@@ -1,4 +1,4 @@
-//! What a model and a service are shown of it.
+//! What a model and a service are sent of approvals.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use throughline_testkit::stage::{everywhere, said, short};
 
 use super::{agent, approve, decide, go_on, guarded, id, model, parked, records, waiting};
 
-/// A service that keeps conversations, and notes under which id it was asked to go on.
+/// A service that stores conversations, and records the ids that it was asked to continue.
 struct Service {
     script: ScriptedClient,
     ids: Mutex<Vec<Option<String>>>,
@@ -58,7 +58,7 @@ impl ChatClient for Service {
     }
 }
 
-/// An answer that the service has kept under an id.
+/// An answer that the service stored under an id.
 fn kept(id: &str, contents: Vec<throughline::model::Content>) -> Step {
     let waits = contents.iter().any(|one| one.as_tool_call().is_some());
     Step::response(Response {

@@ -1,4 +1,4 @@
-//! Questions of a vendor's own tool host.
+//! Approval requests of a vendor's own tool host.
 
 use throughline::StopReason;
 use throughline::client::Target;
@@ -13,7 +13,7 @@ use super::{agent, calls, decide, go_on, guarded, id, model, parked, records, st
 
 const ASKED: &str = r#"[{"type":"message","role":"assistant","id":"msg_1","status":"completed","content":[{"type":"output_text","text":"may I?","annotations":[]}]},{"type":"mcp_approval_request","id":"mcpr_1","server_label":"harbour","name":"pay","arguments":"{\"berth\":4}"},{"type":"mcp_approval_request","id":"mcpr_2","server_label":"harbour","name":"release","arguments":"{}"}]"#;
 
-/// An answer of the vendor, as its items say it.
+/// An answer of the vendor, from its items.
 fn answered(items: &str) -> Step {
     let items = json::parse(items).unwrap();
     let codec = throughline_wire::codec(&Wire::OpenAiResponses).unwrap();
@@ -53,7 +53,7 @@ fn rendered(messages: &[Message], wire: Wire) -> String {
 #[test]
 fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
     everywhere(async |stage, how| {
-        // A tool of ours with the name of the vendor's is not meant.
+        // A tool of ours with the same name as the vendor's does not run.
         let ours = guarded("pay");
         let first = stage.process().await;
         let asked_first = model([answered(ASKED)]);
@@ -87,7 +87,7 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
         let outcome = outcome.await.unwrap();
         assert_eq!((outcome.stop, ours.runs()), (StopReason::Done, 0));
         assert_eq!(said(&outcome), "u a t a");
-        // Its place in the record is right after the questions.
+        // Its position in the record is directly after the requests.
         let response = |content: &Content| match &content.body {
             Body::ApprovalResponse(answer) => answer.clone(),
             other => panic!("{other:?}"),
@@ -108,13 +108,13 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
             [ApprovalState::Approved, ApprovalState::Denied]
         );
 
-        // What the vendor reads: its questions, and answers in its own words behind them.
+        // The vendor is sent its requests, followed by answers in its own format.
         let sent = &asked_second.asked()[0].messages;
         let inner = ASKED.trim_start_matches('[').trim_end_matches(']');
         let answers = r#"{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true},{"type":"mcp_approval_response","approval_request_id":"mcpr_2","approve":false,"reason":"not today"}"#;
         let whole = rendered(sent, Wire::OpenAiResponses);
         assert!(whole.ends_with(&format!("{inner},{answers}")), "{whole}");
-        // Another vendor reads nothing of it, not as text either.
+        // Other vendors are sent nothing of it, not even as text.
         for wire in [Wire::Anthropic, Wire::OpenAiChat, Wire::Gemini] {
             let other = rendered(sent, wire);
             assert!(
@@ -122,7 +122,7 @@ fn b75_a_question_of_the_vendors_tool_host_goes_back_as_the_vendors_item() {
                 "{other}"
             );
         }
-        // What is said later stands behind it.
+        // Later input follows it.
         how.finish(there.run_on(&thread, "more")).await.unwrap();
         assert_eq!(second.history(&id_of).await, "u a t a u a");
         let later = rendered(&asked_second.asked()[1].messages, Wire::OpenAiResponses);

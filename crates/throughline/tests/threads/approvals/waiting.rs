@@ -1,4 +1,4 @@
-//! Declared tools, over the store.
+//! Declared tools, with a store.
 
 use throughline::StopReason;
 use throughline::agent::RunError;
@@ -42,7 +42,7 @@ fn b39_one_answer_of_two_is_durable_and_the_run_stays_parked_for_the_other() {
         let said_second = model([Step::text("done")]);
         let there = agent(stage, &second, &said_second, &[&tool]);
         let thread = there.open(id_of.clone()).await.unwrap();
-        // Opening is one round trip; what waits is in the journal.
+        // Opening is one round trip; the waiting calls are in the journal.
         thread.refresh().await.unwrap();
         assert_eq!(thread.pending(), outcome.pending);
         assert_eq!(second.history(&id_of).await, "");
@@ -109,7 +109,7 @@ fn b40_a_second_answer_is_a_no_op_or_refused_and_the_first_stands() {
             }
             other => panic!("{other:?}"),
         }
-        // A good one beside a stray one is not taken either.
+        // A valid answer beside one for an unknown call is not accepted either.
         let both = go_on(how, &agent, &thread, |run, calls| {
             run.answer(&calls.of("c2"), "two")
                 .answer(&calls.of("c9"), "nine")
@@ -127,7 +127,7 @@ fn b40_a_second_answer_is_a_no_op_or_refused_and_the_first_stands() {
         let outcome = outcome.unwrap();
         assert_eq!(result_text(&outcome.messages, "c1"), "one");
         assert_eq!(process.history(&id_of).await, "u a(c1,c2) t(c1,c2) a");
-        // The run is over: nothing waits any more.
+        // The run has ended: nothing waits any more.
         let late = go_on(how, &agent, &thread, |run, calls| {
             run.answer(&calls.of("c2"), "3")
         })

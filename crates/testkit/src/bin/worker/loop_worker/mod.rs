@@ -1,18 +1,18 @@
-//! A process with a real agent that does what it is told until it is killed or told nothing more.
+//! A process with a real agent, which executes commands until it is killed or its input ends.
 //!
-//! `worker loop-worker URL NAME=VALUE…` opens the store and reads commands, one in a line: a number, a
-//! verb, a thread and what the verb needs. Commands for several threads go on at once. It says what
-//! came of each on standard output, after the call returned:
+//! `worker loop-worker URL NAME=VALUE…` opens the store and reads commands, one per line: a number,
+//! a verb, a thread and the verb's arguments. Commands for several threads run concurrently. It
+//! prints the result of each on standard output, after the call returned:
 //!
-//! - `ended N STOP`: a reader of the run heard of its end.
-//! - `done N STOP MESSAGES`: the run returned, with its messages as a list in JSON.
+//! - `ended N STOP`: a reader of the run received its end.
+//! - `done N STOP MESSAGES`: the run returned, with its messages as a JSON list.
 //! - `parked N`, `failed N WHY`, `ok N`.
 //!
 //! Values: `clock` as milliseconds to add to the machine's clock, `lease` in milliseconds, `tools`
 //! as the address of the server of tools, and the address of the model by the name of each wire.
 
-mod hands;
 mod orders;
+mod remote_tool;
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use throughline_store::{Clock, Heartbeat, Millis, Options, Store, SystemClock};
 
-/// One write for each line, so that a kill cannot tear it.
+/// One write per line, so that a kill cannot tear it.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(format!("{line}\n").as_bytes());
     let _ = out.flush();
 }
 
-/// The machine's clock, and something added to it.
+/// The machine's clock with an offset.
 #[derive(Debug)]
 struct Skewed(Millis);
 
@@ -38,7 +38,7 @@ impl Clock for Skewed {
     }
 }
 
-/// What the process was started with.
+/// The arguments of the process.
 pub(crate) struct WorkerSettings(Vec<(String, String)>);
 
 impl WorkerSettings {

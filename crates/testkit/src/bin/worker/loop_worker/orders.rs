@@ -1,4 +1,4 @@
-//! What the process can be told to do.
+//! The commands of the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use throughline::thread::{Awaits, OnInterrupt, Owner, Pending, Persistence};
 use throughline::{Agent, RunEvent, StopReason, Thread, Threads};
 use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
 
-use super::hands::Hand;
+use super::remote_tool::RemoteTool;
 use super::{WorkerSettings, say};
 
-/// What orders are followed with.
+/// The state that commands use.
 pub(crate) struct Orders {
     threads: Threads,
     clock: Arc<dyn Clock>,
@@ -26,7 +26,7 @@ pub(crate) struct Orders {
     open: Mutex<HashMap<String, Thread>>,
 }
 
-/// One order, word by word.
+/// A command, split into words.
 struct Order<'l> {
     no: &'l str,
     thread: &'l str,
@@ -55,7 +55,7 @@ impl Orders {
         }
     }
 
-    /// Wait until every run has left its thread in order.
+    /// Waits until every run has released its thread.
     pub(crate) async fn settled(&self) {
         let agents: Vec<Agent> = lock(&self.agents).values().cloned().collect();
         for agent in agents {
@@ -80,7 +80,7 @@ impl Orders {
                 ..ModelSettings::default()
             });
         for kind in TOOLS {
-            let hand = Hand::new(kind, self.settings.text("tools")?).map_err(|e| said(&e))?;
+            let hand = RemoteTool::new(kind, self.settings.text("tools")?).map_err(|e| said(&e))?;
             builder = builder.tool(hand);
         }
         if !streamed {
@@ -91,7 +91,7 @@ impl Orders {
         Ok(agent)
     }
 
-    /// Follow one order, and say what came of it.
+    /// Executes a command, and prints its result.
     pub(crate) async fn follow(&self, line: &str) {
         let mut words = line.split(' ');
         let mut next = || words.next().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Orders {
         self.hear(agent.resume(thread), order, order.word(1)?).await
     }
 
-    /// `reply THREAD WIRE whole|events yes|no`: answer what waits, and go on.
+    /// `reply THREAD WIRE whole|events yes|no`: answers the waiting calls, and resumes.
     async fn reply(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let agent = self.agent(order.word(0)?, true)?;
         thread.refresh().await.map_err(|error| words_of(&error))?;
@@ -197,7 +197,7 @@ impl Orders {
         self.hear(run, order, order.word(1)?).await
     }
 
-    /// `decide THREAD yes|no|forged|foreign`: answer what waits on the thread; it does not go on.
+    /// `decide THREAD yes|no|forged|foreign`: answers the waiting approvals without resuming.
     async fn decide(&self, order: &Order<'_>) -> Result<(), String> {
         let id = ThreadId::new(order.thread).map_err(|error| error.to_string())?;
         let filter = ApprovalFilter {
@@ -266,7 +266,7 @@ impl Orders {
         Ok(())
     }
 
-    /// Hear a run to its end.
+    /// Reads a run to its end.
     async fn hear(
         &self,
         run: Run<impl throughline::agent::order::Order>,
@@ -299,7 +299,7 @@ impl Orders {
     }
 }
 
-/// An error with everything that caused it.
+/// An error with all its sources.
 fn words_of(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -10,10 +10,10 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{sleep, timeout};
 
 use super::target::Target;
-use crate::client::http::KEEP;
+use crate::client::http::IDLE_TIMEOUT;
 use crate::client::http::transport::{TransportError, TransportFault};
 
-/// How long a connection attempt to one address of a host has before the next address is tried as well.
+/// How long to wait for one address of a host before the next one is tried concurrently.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The interval and the number of keep-alive probes.
@@ -21,7 +21,7 @@ const PROBE: Duration = Duration::from_secs(15);
 const PROBES: u32 = 3;
 /// How long sent bytes may stay unacknowledged.
 #[cfg(any(target_os = "android", target_os = "linux"))]
-const UNANSWERED: Duration = Duration::from_secs(30);
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens a connection.
 pub(super) async fn connect(
@@ -39,20 +39,22 @@ pub(super) async fn connect(
     Ok(stream)
 }
 
-/// Sends without delay, and has the system notice a peer that vanished. Options that the system does
-/// not have are left out.
+/// Disables Nagle's algorithm and enables keep-alive probes. Options that the system does not have
+/// are skipped.
 fn prepare(socket: &SockRef<'_>) {
     let _ = socket.set_tcp_nodelay(true);
-    let alive = TcpKeepalive::new().with_time(KEEP).with_interval(PROBE);
+    let alive = TcpKeepalive::new()
+        .with_time(IDLE_TIMEOUT)
+        .with_interval(PROBE);
     #[cfg(not(any(target_os = "openbsd", target_os = "redox", target_os = "solaris")))]
     let alive = alive.with_retries(PROBES);
     let _ = socket.set_tcp_keepalive(&alive);
     #[cfg(any(target_os = "android", target_os = "linux"))]
-    let _ = socket.set_tcp_user_timeout(Some(UNANSWERED));
+    let _ = socket.set_tcp_user_timeout(Some(USER_TIMEOUT));
 }
 
-/// Connects to the first address of a host that accepts. An address that does not answer does not
-/// delay the others for longer than [`HEAD_START`].
+/// Connects to the first address of a host that accepts. An unresponsive address delays the others
+/// by [`HEAD_START`] at most.
 async fn reach(target: &Target) -> io::Result<TcpStream> {
     let mut addresses = lookup_host((&*target.host, target.port)).await?;
     let mut tries = FuturesUnordered::new();

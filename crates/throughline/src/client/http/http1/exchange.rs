@@ -128,7 +128,7 @@ pub(super) async fn send(
     })
 }
 
-/// Refuses what hyper accepts and no request here asks for.
+/// Refuses responses that hyper accepts and that no request here allows.
 fn check_head(response: &Response<Incoming>) -> Result<(), &'static str> {
     // hyper reads at most one buffer more than its limit before it looks at the length.
     let headers = response.headers().iter();
@@ -187,7 +187,7 @@ struct ResponseBody {
 }
 
 impl ResponseBody {
-    /// Puts the connection back into the pool if it can take another request.
+    /// Returns the connection to the pool if it can take another request.
     fn finish(&mut self, cx: &mut Context<'_>) {
         let Some((sender, mut connection)) = self.exchange.take() else {
             return;
@@ -211,7 +211,7 @@ impl Stream for ResponseBody {
         while let Some((_, connection)) = &mut this.exchange {
             match Pin::new(&mut this.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers say nothing that a client here reads.
+                    // Clients use no trailers.
                     if let Ok(data) = frame.into_data() {
                         return Poll::Ready(Some(Ok(data)));
                     }

@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::client::http::KEEP;
+use crate::client::http::IDLE_TIMEOUT;
 
 /// The idle connections of one transport.
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct IdleConnection {
 /// How often expired connections are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the system says of a socket. The runtime may not have been told of it yet.
+/// The state of a socket according to the system. The runtime may not have been notified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketState {
     /// Open, and nothing to read.
@@ -69,7 +69,7 @@ impl Pool {
         let runtime = Handle::try_current().ok()?.id();
         let mut state = self.state();
         while let Some(connection) = state.pop(runtime, authority) {
-            if connection.since.elapsed() >= KEEP {
+            if connection.since.elapsed() >= IDLE_TIMEOUT {
                 continue;
             }
             match SocketState::of(&connection.stream) {
@@ -160,7 +160,7 @@ async fn close_expired(pool: Weak<Pool>, runtime: Id) {
         connections.idle.retain(|_, idle| {
             idle.retain(|connection| {
                 // Bytes that are waiting are found, and counted, when the connection is taken.
-                connection.since.elapsed() < KEEP
+                connection.since.elapsed() < IDLE_TIMEOUT
                     && SocketState::of(&connection.stream) != SocketState::Closed
             });
             !idle.is_empty()

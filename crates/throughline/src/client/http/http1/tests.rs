@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::client::Secret;
 use crate::client::http::{
-    Header, HttpMethod, HttpRequest, HttpResponse, HttpSettings, HttpTransport, KEEP, ProxyChoice,
-    RequestBody, Transport, TransportError, TransportFault,
+    Header, HttpMethod, HttpRequest, HttpResponse, HttpSettings, HttpTransport, IDLE_TIMEOUT,
+    ProxyChoice, RequestBody, Transport, TransportError, TransportFault,
 };
 
-/// A body as it is sent in chunks.
+/// A body in chunked encoding.
 fn chunked(rng: &mut Rng, body: &[u8]) -> Vec<u8> {
     let mut sent = Vec::new();
     let mut rest = body;
@@ -47,7 +47,7 @@ async fn exchange(
         let (mut socket, _) = listener.accept().await.unwrap();
         request(&mut socket).await.unwrap();
         for part in parts {
-            // The client may have seen enough and be gone.
+            // The client may have closed the connection already.
             let _ = socket.write_all(&part).await;
             tokio::task::yield_now().await;
         }
@@ -92,7 +92,7 @@ fn answers_are_read_in_whatever_parts_they_come() {
         if (status, &found, transport.unsolicited_count()) != (200, &body, 0) {
             return Err(format!("{status}, {} bytes", found.len()));
         }
-        // Cut anywhere, it is not taken for whole.
+        // A response that is cut anywhere is not complete.
         let short = sent[..rng.below(complete)].to_vec();
         match (framing, exchange(vec![short])) {
             (Framing::UntilClosed, Ok(_)) | (_, Err(_)) => Ok(()),
@@ -228,7 +228,7 @@ async fn whole(response: HttpResponse) -> Result<Vec<u8>, TransportError> {
     Ok(pieces?.concat())
 }
 
-/// Read a request whose body is `hi`.
+/// Reads a request whose body is `hi`.
 async fn request(socket: &mut TcpStream) -> Option<String> {
     let mut read = Vec::new();
     while !read.ends_with(b"\r\n\r\nhi") {
@@ -239,7 +239,7 @@ async fn request(socket: &mut TcpStream) -> Option<String> {
     String::from_utf8(read).ok()
 }
 
-/// The last answer of its connection.
+/// The last response of its connection.
 const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -326,7 +326,7 @@ fn a_connection_that_ends_unheard_is_not_used() {
     runtime().block_on(async {
         for _ in 0..3 {
             assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
-            // The runtime hears of nothing while its one thread sleeps.
+            // The runtime is not notified while its only thread sleeps.
             std::thread::sleep(Duration::from_millis(50));
         }
     });
@@ -379,7 +379,7 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
     let transport = transport();
     for _ in 0..3 {
         assert_eq!(post(&transport, &url).await.unwrap(), b"ok");
-        // The end of the connection is news that has to arrive.
+        // The FIN needs a moment to arrive.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     server.await.unwrap();
@@ -431,10 +431,10 @@ fn each_runtime_has_connections_of_its_own() {
     };
     let (one, other) = (runtime(), runtime());
     let (of_one, of_other) = (first(&one), first(&other));
-    // Both are kept, and each is used again where it was made.
+    // Both are pooled, and each is reused by the runtime that opened it.
     let mut of_one = again(&one, of_one);
     let _of_other = again(&other, of_other);
-    // Those of a runtime that is gone are closed when another comes.
+    // Connections of a runtime that is gone are closed when another one uses the pool.
     drop(one);
     let _of_third = first(&runtime());
     of_one.set_nonblocking(false).unwrap();
@@ -451,8 +451,9 @@ async fn a_connection_goes_back_when_all_of_its_answer_was_read() {
     }
 }
 
-/// A server that answers each request with [`OK`], with these bytes right behind the first answer or
-/// once the client says so. Gives its address and the number of connections at the end.
+/// A server that answers each request with [`OK`], with these bytes directly after the first
+/// response or when the client asks for them. Returns its address and, at the end, the number of
+/// connections.
 async fn unsolicited(
     extra: &'static [u8],
     requests: usize,
@@ -505,7 +506,7 @@ async fn bytes_that_wait_on_a_new_connection_are_seen() {
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         socket.write_all(OK).await.unwrap();
-        // Nothing but the end comes.
+        // Only the FIN arrives.
         let mut read = Vec::new();
         let _ = socket.read_to_end(&mut read).await;
         read
@@ -522,7 +523,7 @@ async fn bytes_that_wait_on_a_new_connection_are_seen() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_on_closes_its_connection() {
+async fn an_answer_that_is_dropped_before_its_end_closes_its_connection() {
     let (listener, url) = listen().await;
     let transport = transport();
     let sent = transport.send(asked(&url, "hi".to_owned()));
@@ -551,10 +552,10 @@ async fn a_request_may_be_answered_before_all_of_it_was_sent() {
             socket.write_all(refused).await.unwrap();
             let mut rest = Vec::new();
             if reads_on {
-                // What follows comes as far as the client reads the answer; the rest never does.
+                // The rest arrives only while the client reads the response.
                 while let Ok(1..) = socket.read_buf(&mut rest).await {}
             }
-            // It stays open: a reset would take the answer back.
+            // The connection stays open: a reset would discard the response.
             (rest.len(), socket)
         });
         let large = Bytes::from([vec![b'x'; 16 << 20], b"\nend".to_vec()].concat());
@@ -586,7 +587,7 @@ async fn hosts_are_found_by_name_and_by_either_kind_of_address() {
         ("::1", &["[::1]"]),
     ];
     for (host, names) in hosts {
-        // Not every machine has the newer kind.
+        // Not every machine has IPv6.
         let Ok(listener) = TcpListener::bind((host, 0)).await else {
             assert_eq!(host, "::1");
             continue;
@@ -609,7 +610,7 @@ async fn hosts_are_found_by_name_and_by_either_kind_of_address() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed() {
+async fn an_idle_connection_is_closed() {
     let (listener, url) = listen().await;
     let transport = transport();
     let (answer, mut socket) = tokio::join!(post(&transport, &url), async {
@@ -621,9 +622,9 @@ async fn a_connection_that_nobody_uses_is_closed() {
     assert_eq!(answer.unwrap(), b"ok");
     tokio::task::yield_now().await;
     tokio::time::pause();
-    // The watcher wakes once before the time of the connection is over at the latest.
+    // The expiry task wakes at least once before the connection expires.
     for _ in 0..2 {
-        tokio::time::advance(KEEP).await;
+        tokio::time::advance(IDLE_TIMEOUT).await;
         tokio::task::yield_now().await;
     }
     tokio::time::resume();

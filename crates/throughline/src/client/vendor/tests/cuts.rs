@@ -1,4 +1,4 @@
-//! Streams that end at every byte.
+//! Streams that are cut at every byte.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -10,12 +10,12 @@ use throughline_wire::{Codec, codec};
 use super::super::answer::{Head, VendorAnswer};
 use super::super::answer_memory::AnswerMemory;
 use super::super::dialect::EndMark;
-use super::super::keep::Keeping;
+use super::super::stored_by::StoredBy;
 use super::super::stream::EventReader;
 use crate::client::http::{BodyReader, HttpResponse};
 use crate::client::{ClientError, ErrorKind};
 
-/// Streams of every vendor: from the catalogue, and each codec's own telling of them.
+/// Streams of every vendor: from the catalogue, and as each codec encodes them.
 fn streams() -> Vec<(&'static dyn Codec, String, Vec<u8>)> {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -54,7 +54,7 @@ fn frame(data: &str) -> Frame {
     }
 }
 
-/// What a client makes of the pieces of a stream.
+/// The response that a client reads from the pieces of a stream.
 async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, ClientError> {
     let pieces: Vec<_> = pieces
         .iter()
@@ -71,7 +71,7 @@ async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, C
         meta: throughline_wire::http::ResponseMeta::default(),
         content_type: None,
         secret: None,
-        keeping: Keeping::Here,
+        stored_by: StoredBy::Us,
     };
     let body = BodyReader::new(response, "test", None, u64::MAX);
     let answer = VendorAnswer::new(head, body, AnswerMemory::new(u64::MAX, None));

@@ -110,7 +110,7 @@ async fn a_stream_must_close_unless_a_server_is_known_not_to() {
     for outcome in both(lenient, &Reply::events(CHUNKS)).await {
         assert_eq!(outcome.unwrap().messages[0].text(), "hello");
     }
-    // Without a reason for its end it is cut all the same.
+    // Without a stop reason it counts as cut in any case.
     let first = CHUNKS.split_inclusive("\n\n").next().unwrap();
     fails(
         || chat().end_mark(EndMark::Lenient),
@@ -174,7 +174,7 @@ async fn bounds_hold() {
     }
 }
 
-/// Answers with the pieces given and then never again; without pieces it does not answer at all.
+/// Answers with the given pieces and then hangs; without pieces it never answers.
 struct Slow(Vec<&'static str>);
 
 #[async_trait]
@@ -207,7 +207,7 @@ async fn the_first_words_come_before_the_stream_ends() {
         }
     }
     assert_eq!(said, "hel");
-    // And when nothing more comes, that is an error, not an end.
+    // If nothing more arrives, that is an error, not an end.
     let error = events.next().await.unwrap().unwrap_err();
     assert_eq!(error.kind(), K::Timeout(TimeoutPhase::Idle));
     assert!(events.next().await.is_none());

@@ -1,8 +1,8 @@
 mod cuts;
 mod errors;
 mod faults;
-mod keep;
-mod refused;
+mod native_refusals;
 mod requests;
 mod secrets;
+mod stored_by;
 mod support;

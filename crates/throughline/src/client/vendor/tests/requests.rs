@@ -9,7 +9,7 @@ use crate::client::fake::with_view;
 use crate::client::vendor::{Anthropic, ClientBuilder, Foundry, Gemini, OpenAi};
 use crate::client::{ChatClient, ErrorKind, ProxyChoice, Secret};
 
-/// What a client sends: address, signing header, body.
+/// The request that a client sends: address, signing header, body.
 async fn sent(builder: ClientBuilder, is_streamed: bool) -> (String, String, String) {
     let service = Service::always(Reply::json(400, "{}"));
     let client = builder.transport(service.clone()).build_bare().unwrap();
@@ -144,7 +144,7 @@ async fn each_vendor_is_asked_in_its_own_way() {
         assert_eq!((found.0.as_str(), found.1.as_str()), (url, signed));
         assert!(found.2.contains(part), "{part} in {}", found.2);
         assert!(json::parse(&found.2).is_ok());
-        // An agent has its model, and Gemini's stands in the address.
+        // An agent has its own model, and Gemini's model is part of the address.
         let unnamed = part.contains("agent_reference") || url == own || url.contains("Content");
         assert_eq!(found.2.contains(r#""model""#), !unnamed, "{url}");
     }
@@ -202,7 +202,7 @@ fn what_is_missing_or_wrong_is_named() {
         assert_eq!(error.kind(), ErrorKind::Setup);
         assert!(error.to_string().contains(part), "{error} lacks {part}");
     }
-    // A server of one's own needs no key.
+    // A custom server needs no key.
     assert!(
         OpenAi::chat("m")
             .base_url("http://127.0.0.1:1/v1")

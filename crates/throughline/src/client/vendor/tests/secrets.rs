@@ -11,7 +11,7 @@ use crate::client::{ClientError, ErrorKind, Secret};
 
 const CANARY: &str = "sk-canary-1";
 
-/// Everything that can be seen of an error, its sources included.
+/// Everything that an error prints, its sources included.
 fn shown(error: &ClientError) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     let mut next = error.source();
@@ -54,7 +54,7 @@ async fn a_key_is_never_seen_again() {
                 assert!(!text.contains(CANARY), "{text}");
             }
         }
-        // It is sent, all the same, and only in its header.
+        // It is sent nevertheless, and only in its header.
         let service = Service::always(Reply::json(401, "{}"));
         let client = one().transport(service.clone()).build_bare().unwrap();
         let _ = respond(&client).await;
@@ -92,7 +92,7 @@ async fn addresses_with_secrets_are_not_repeated() {
     assert!(!shown(&error).contains(CANARY), "{error:?}");
 }
 
-/// Hands out `t-1`, `t-2`, …
+/// Provides the tokens `t-1`, `t-2`, …
 #[derive(Default)]
 struct Counted(AtomicU32);
 

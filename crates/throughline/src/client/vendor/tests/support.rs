@@ -30,7 +30,7 @@ pub(super) fn all() -> Vec<ClientBuilder> {
     .collect()
 }
 
-/// What a fake service sends.
+/// A response of a fake service.
 #[derive(Clone, Default)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -81,7 +81,7 @@ impl Reply {
     }
 }
 
-/// A service that answers by a function of how often it was asked, counted from 1.
+/// A service that answers by a function of the number of the request, counted from 1.
 pub(super) struct Service {
     script: Box<dyn Fn(usize) -> Reply + Send + Sync>,
     pub(super) asked: Mutex<Vec<HttpRequest>>,
@@ -139,7 +139,7 @@ pub(super) async fn respond(client: &dyn ChatClient) -> Result<Response, ClientE
     with_request(async |request| client.respond(request).await).await
 }
 
-/// A stream read to its end.
+/// Reads a stream to its end.
 pub(super) async fn stream_events(client: &dyn ChatClient) -> Result<Vec<Event>, ClientError> {
     let mut events = with_request(async |request| client.stream(request).await).await?;
     let mut all = Vec::new();
@@ -157,7 +157,7 @@ pub(super) async fn streamed(client: &dyn ChatClient) -> Result<Response, Client
     Ok(fold.finish())
 }
 
-/// Asks a service both ways and gives both errors.
+/// Calls a service both ways and returns both errors.
 pub(super) async fn both(
     builder: impl Fn() -> ClientBuilder,
     reply: &Reply,

@@ -8,21 +8,21 @@ use super::findings::{Finding, FindingKind, Findings, ValuePath, counted, found,
 use super::value::{Literal, Number};
 use super::{Bound, Node, NodeId, Range, Schema, Types};
 
-/// How much work a check may take, about one for each pair of a part and a value.
+/// How much work a check may do: about one unit for each pair of a part and a value.
 const WORK: usize = 500_000;
-/// How deep parts and values may be nested together; checking is recursive.
+/// How deep parts and values may be nested together, because checking is recursive.
 const DEPTH: usize = 512;
 
-/// What came of a check.
+/// The result of a check.
 pub(in super::super) enum Verdict {
     Fits,
     Refused(Vec<Finding>),
-    /// It was not finished: too much work, or nested too deep.
+    /// The check was not finished: too much work, or nested too deep.
     TooMuch,
 }
 
 impl Schema {
-    /// Whether a value fits; at most `most` reasons if not.
+    /// Checks a value, and returns at most `most` violations.
     pub(in super::super) fn check(&self, value: &Value<'_>, most: usize) -> Verdict {
         let mut check = Check {
             schema: self,
@@ -30,7 +30,7 @@ impl Schema {
             depth: 0,
             gave_up: false,
         };
-        let mut sink = Findings::loud(most);
+        let mut sink = Findings::collect(most);
         refuse_twice(value, &ValuePath::Root, &mut sink);
         check.node(NodeId(0), value, &ValuePath::Root, &mut sink);
         let findings = sink.into_findings();
@@ -46,14 +46,14 @@ pub(super) struct Check<'s> {
     pub(super) schema: &'s Schema,
     work: usize,
     depth: usize,
-    /// Set when a limit was reached. The answer is then unknown unless something was found.
+    /// Set when a limit was reached. The result is then unknown unless a violation was found.
     pub(super) gave_up: bool,
 }
 
 impl Check<'_> {
-    /// Whether a value fits a part. Meaningless once the check gave up.
+    /// Whether a value matches a part. Meaningless once the check gave up.
     pub(super) fn fits(&mut self, id: NodeId, value: &Value<'_>) -> bool {
-        let mut sink = Findings::Quiet { failed: false };
+        let mut sink = Findings::Flag { failed: false };
         self.node(id, value, &ValuePath::Root, &mut sink);
         !sink.is_full()
     }
@@ -68,7 +68,7 @@ impl Check<'_> {
         if sink.is_full() || self.gave_up {
             return;
         }
-        if self.depth == DEPTH || !self.afford(cost(value)) {
+        if self.depth == DEPTH || !self.spend(cost(value)) {
             self.gave_up = true;
             return;
         }
@@ -77,8 +77,8 @@ impl Check<'_> {
         self.depth -= 1;
     }
 
-    /// Take some work from what is left.
-    fn afford(&mut self, work: usize) -> bool {
+    /// Subtracts work from the budget; false if it is used up.
+    fn spend(&mut self, work: usize) -> bool {
         match self.work.checked_sub(work) {
             Some(left) => {
                 self.work = left;
@@ -109,7 +109,7 @@ impl Check<'_> {
             return;
         }
         let compared = node.allowed.as_ref().map_or(0, Vec::len) / 8;
-        if !self.afford(compared.saturating_mul(cost(value))) {
+        if !self.spend(compared.saturating_mul(cost(value))) {
             return;
         }
         if let Some(allowed) = &node.allowed
@@ -163,7 +163,7 @@ impl Check<'_> {
     ) {
         let known = |key: &str| node.fields.get(key).copied();
         for name in &node.required {
-            if !self.afford(members.len() / 16) {
+            if !self.spend(members.len() / 16) {
                 return;
             }
             if value.get(name).is_some() {
@@ -200,7 +200,7 @@ impl Check<'_> {
     }
 }
 
-/// What looking at a value costs: the larger its text, the more.
+/// The work of looking at a value, by the length of its text.
 fn cost(value: &Value<'_>) -> usize {
     match value.node() {
         Json::Number | Json::String(_) => 1 + value.raw().len() / 256,
@@ -208,7 +208,7 @@ fn cost(value: &Value<'_>) -> usize {
     }
 }
 
-/// The types that a value has: a whole number is a number too.
+/// The types of a value: a whole number is a number too.
 fn types_of(value: &Value<'_>) -> Types {
     let names: &[&str] = match value.node() {
         Json::Null => &["null"],
@@ -287,7 +287,7 @@ impl Range {
     }
 }
 
-/// Refuses fields that are there twice: readers of JSON differ in which of them counts.
+/// Refuses duplicate fields: JSON readers differ in which of them counts.
 fn refuse_twice(value: &Value<'_>, place: &ValuePath<'_>, sink: &mut Findings) {
     match value.node() {
         Json::Array(values) => {
@@ -313,7 +313,7 @@ fn refuse_twice(value: &Value<'_>, place: &ValuePath<'_>, sink: &mut Findings) {
     }
 }
 
-/// How many reasons are looked for in one alternative.
+/// How many violations are collected for one alternative.
 const REASONS: usize = 9;
 
 impl Check<'_> {
@@ -338,7 +338,7 @@ impl Check<'_> {
             });
         }
         if !node.any_of.is_empty() && !node.any_of.iter().any(|part| self.fits(*part, value)) {
-            self.complain(&node.any_of, value, place, sink);
+            self.report_no_match(&node.any_of, value, place, sink);
         }
         if !node.one_of.is_empty() {
             let mut fitting = 0;
@@ -346,7 +346,7 @@ impl Check<'_> {
                 fitting += usize::from(self.fits(*part, value));
             }
             match fitting {
-                0 => self.complain(&node.one_of, value, place, sink),
+                0 => self.report_no_match(&node.one_of, value, place, sink),
                 1 => {}
                 _ if self.gave_up => {}
                 _ => sink.add(FindingKind::Other, place, || {
@@ -356,9 +356,9 @@ impl Check<'_> {
         }
     }
 
-    /// None of some alternatives fits. If one of them was plainly meant, say what is wrong with the
-    /// value as that one; else say what the alternatives are.
-    fn complain(
+    /// Reports that none of the alternatives matches. If one of them was plainly meant, reports the
+    /// violations of that one, else what the alternatives are.
+    fn report_no_match(
         &mut self,
         parts: &[NodeId],
         value: &Value<'_>,
@@ -368,16 +368,16 @@ impl Check<'_> {
         if self.gave_up {
             return;
         }
-        if matches!(sink, Findings::Quiet { .. }) {
+        if matches!(sink, Findings::Flag { .. }) {
             sink.add(FindingKind::Other, place, String::new);
             return;
         }
-        if self.complain_of_tag(parts, value, place, sink) {
+        if self.report_tag(parts, value, place, sink) {
             return;
         }
         let mut reasons = Vec::with_capacity(parts.len());
         for part in parts {
-            let mut inner = Findings::loud(REASONS);
+            let mut inner = Findings::collect(REASONS);
             self.node(*part, value, place, &mut inner);
             reasons.push(inner.into_findings());
         }
@@ -385,7 +385,7 @@ impl Check<'_> {
         let own = |finding: &Finding, within: usize| {
             finding.kind != FindingKind::Other && finding.depth <= depth + within
         };
-        // First those of the right type, then those whose tag is right.
+        // First those of the right type, then those with the right tag.
         for within in [0, 1] {
             let mut meant = reasons
                 .iter_mut()
@@ -419,9 +419,9 @@ impl Check<'_> {
         }
     }
 
-    /// Alternatives may differ by one field that names them. Complain of that field if it is missing
-    /// or names none of them.
-    fn complain_of_tag(
+    /// Alternatives may differ by one field that names them. Reports that field if it is missing or
+    /// names none of them.
+    fn report_tag(
         &mut self,
         parts: &[NodeId],
         value: &Value<'_>,
@@ -459,7 +459,7 @@ impl Check<'_> {
 }
 
 impl Schema {
-    /// The field that all of some objects require and for which each names the values it can have.
+    /// The field that all alternatives require and for which each lists its values.
     fn tag(&self, parts: &[NodeId]) -> Option<(&str, Vec<NodeId>)> {
         let names = |part: &NodeId, name: &str| {
             let node = self.target(*part);
@@ -474,7 +474,7 @@ impl Schema {
         })
     }
 
-    /// The part itself, or what it is a mere reference to.
+    /// The part itself, or the part that it refers to.
     fn target(&self, id: NodeId) -> &Node {
         let node = self.node(id);
         match node.reference {

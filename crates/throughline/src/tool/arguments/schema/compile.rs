@@ -1,7 +1,7 @@
-//! Reading a schema into parts.
+//! Compiles a schema into parts.
 //!
-//! Parts are read from a list of what is left to read, never by recursion: references may chain
-//! through the whole document.
+//! Parts are compiled from a queue and never by recursion, because references may chain through the
+//! whole document.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use throughline_model::json::{Node as Json, Value};
 use super::value::{Literal, Number};
 use super::{Bound, Node, NodeId, Range, Schema, SchemaError, Types};
 
-/// More parts than this no tool needs.
+/// The largest number of parts.
 const PARTS: usize = 10_000;
 
 impl Schema {
@@ -32,7 +32,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// A part that leads to itself while the value stays the same can never be decided.
+    /// Refuses a part that refers to itself for the same value: it could never be decided.
     fn refuse_circles(&self) -> Result<(), SchemaError> {
         let mut waiting = vec![0usize; self.nodes.len()];
         for target in self.nodes.iter().flat_map(Node::in_place) {
@@ -58,7 +58,7 @@ impl Schema {
 }
 
 impl Node {
-    /// The parts that are asked about the same value.
+    /// The parts that are checked against the same value.
     fn in_place(&self) -> impl Iterator<Item = NodeId> {
         let lists = self.any_of.iter().chain(&self.one_of).chain(&self.all_of);
         lists.copied().chain(self.not).chain(self.reference)
@@ -68,13 +68,13 @@ impl Node {
 struct SchemaReader<'v, 't> {
     document: &'v Value<'t>,
     nodes: Vec<Node>,
-    /// What has a place already, by where its value is in memory.
+    /// The parts that have an index already, by the address of their value.
     known: HashMap<*const Value<'t>, NodeId>,
     todo: Vec<(NodeId, &'v Value<'t>, String)>,
 }
 
 impl<'v, 't> SchemaReader<'v, 't> {
-    /// The place of a part, which is read later if it was not yet.
+    /// The index of a part; a new part is queued.
     fn place(&mut self, value: &'v Value<'t>, place: String) -> Result<NodeId, SchemaError> {
         let at = std::ptr::from_ref(value);
         if let Some(id) = self.known.get(&at) {
@@ -123,7 +123,7 @@ impl<'v, 't> SchemaReader<'v, 't> {
                 }
             }
         }
-        // What a pattern allows is not known here, so nothing can be called unknown beside it.
+        // It is not known which names a pattern allows, so no name can be called unknown.
         if keywords.get("patternProperties").is_none() {
             node.additional = self.part(&keywords, "additionalProperties")?;
         }
@@ -146,7 +146,7 @@ impl<'v, 't> SchemaReader<'v, 't> {
         Ok(node)
     }
 
-    /// Items, in the words of today and of earlier drafts.
+    /// Items, in the keywords of the current and of earlier drafts.
     fn items(
         &mut self,
         keywords: &Keywords<'v, 't, '_>,
@@ -202,7 +202,7 @@ fn wrong(place: &str, keyword: &'static str, expected: &'static str) -> SchemaEr
     }
 }
 
-/// The keywords of one schema that need no other part.
+/// The keywords of one schema that refer to no other part.
 struct Keywords<'v, 't, 'p> {
     value: &'v Value<'t>,
     place: &'p str,
@@ -288,8 +288,8 @@ impl<'v, 't> Keywords<'v, 't, '_> {
         }
     }
 
-    /// A bound; of an inclusive and an exclusive one the exclusive counts. Early drafts say by
-    /// `true` that the inclusive one is exclusive.
+    /// A bound; the exclusive one if there are both. Early drafts mark the inclusive bound as
+    /// exclusive with `true`.
     fn bound(
         &self,
         inclusive: &'static str,
@@ -327,7 +327,7 @@ impl<'v, 't> Keywords<'v, 't, '_> {
     }
 }
 
-/// What a reference inside the document leads to.
+/// The target of a reference inside the document.
 fn resolve<'v, 't>(document: &'v Value<'t>, reference: &str) -> Option<&'v Value<'t>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {

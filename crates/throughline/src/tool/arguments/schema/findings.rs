@@ -1,4 +1,4 @@
-//! What does not fit a schema, where, and in which words.
+//! Violations of a schema: place and text.
 
 use std::fmt::Write as _;
 
@@ -6,27 +6,27 @@ use throughline_model::json::{self, Node as Json, RawJson, Value};
 
 use super::{NodeId, Schema};
 
-/// One thing that does not fit.
+/// One violation.
 pub(in super::super) struct Finding {
     pub(in super::super) path: String,
     pub(in super::super) message: String,
     pub(super) kind: FindingKind,
-    /// How many steps from the value that the check began with.
+    /// The number of steps from the root value.
     pub(super) depth: usize,
 }
 
-/// What kind of thing, for choosing between alternatives.
+/// The kind of a violation, for choosing between alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FindingKind {
-    /// It has another type.
+    /// The value has another type.
     Type,
-    /// It is not one of the values named.
+    /// The value is not one of the listed ones.
     Value,
-    /// Anything else.
+    /// Any other violation.
     Other,
 }
 
-/// Where a value is: a list from the inside out, so that walking costs nothing.
+/// The place of a value: a linked list from the inside out, so that descending allocates nothing.
 #[derive(Clone, Copy)]
 pub(super) enum ValuePath<'p> {
     Root,
@@ -66,25 +66,25 @@ impl ValuePath<'_> {
     }
 }
 
-/// What is told of what does not fit.
+/// Collects violations.
 pub(super) enum Findings {
-    /// Only whether there was something.
-    Quiet { failed: bool },
-    /// Everything, up to a number.
-    Loud { found: Vec<Finding>, most: usize },
+    /// Only whether there is a violation.
+    Flag { failed: bool },
+    /// All violations, up to a number.
+    List { found: Vec<Finding>, most: usize },
 }
 
 impl Findings {
-    pub(super) fn loud(most: usize) -> Self {
+    pub(super) fn collect(most: usize) -> Self {
         let found = Vec::new();
-        Self::Loud { found, most }
+        Self::List { found, most }
     }
 
-    /// Whether nothing more needs to be looked for.
+    /// Whether no more violations are needed.
     pub(super) fn is_full(&self) -> bool {
         match self {
-            Self::Quiet { failed } => *failed,
-            Self::Loud { found, most } => found.len() >= *most,
+            Self::Flag { failed } => *failed,
+            Self::List { found, most } => found.len() >= *most,
         }
     }
 
@@ -98,8 +98,8 @@ impl Findings {
             return;
         }
         match self {
-            Self::Quiet { failed } => *failed = true,
-            Self::Loud { found, .. } => {
+            Self::Flag { failed } => *failed = true,
+            Self::List { found, .. } => {
                 let mut path = String::new();
                 place.push_to(&mut path);
                 found.push(Finding {
@@ -114,8 +114,8 @@ impl Findings {
 
     pub(super) fn extend(&mut self, findings: Vec<Finding>) {
         match self {
-            Self::Quiet { failed } => *failed |= !findings.is_empty(),
-            Self::Loud { found, most } => {
+            Self::Flag { failed } => *failed |= !findings.is_empty(),
+            Self::List { found, most } => {
                 let room = most.saturating_sub(found.len());
                 found.extend(findings.into_iter().take(room));
             }
@@ -124,27 +124,27 @@ impl Findings {
 
     pub(super) fn into_findings(self) -> Vec<Finding> {
         match self {
-            Self::Quiet { .. } => Vec::new(),
-            Self::Loud { found, .. } => found,
+            Self::Flag { .. } => Vec::new(),
+            Self::List { found, .. } => found,
         }
     }
 }
 
 /// How much of a string or number is shown, in characters.
 const SHOWN: usize = 40;
-/// How many of the allowed values are listed.
+/// How many allowed values are listed.
 const LISTED: usize = 16;
 /// How far references and alternatives are followed.
-const DEEP: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 impl Schema {
-    /// What a part wants, or each of some alternatives: `string`, `one of "m", "ft"`,
-    /// `integer or null`.
+    /// What a part, or each of some alternatives, expects: `string`, `one of "m", "ft"`, `integer
+    /// or null`.
     pub(super) fn expected(&self, parts: &[NodeId]) -> String {
         let mut values = Vec::new();
         let mut types = Vec::new();
         for part in parts {
-            self.gather(*part, DEEP, &mut values, &mut types);
+            self.gather(*part, MAX_DEPTH, &mut values, &mut types);
         }
         let mut words = types;
         match values.as_slice() {
@@ -176,7 +176,8 @@ impl Schema {
         } else if deep > 0 {
             let lists = node.any_of.iter().chain(&node.one_of);
             let parts = lists.copied().chain(node.reference);
-            // All parts of an allOf hold together: the first one that says something is enough.
+            // All parts of an allOf hold together: the first one that expects something is
+            // enough.
             for part in parts.chain(node.all_of.first().copied()) {
                 self.gather(part, deep - 1, values, types);
             }
@@ -194,7 +195,7 @@ fn one_of(values: &[String]) -> String {
     format!("one of {listed}{}", if more { ", …" } else { "" })
 }
 
-/// What a value is: `string "three"`, `number 3.5`, `array of 2`, `null`.
+/// A description of a value: `string "three"`, `number 3.5`, `array of 2`, `null`.
 pub(in super::super) fn found(value: &Value<'_>) -> String {
     match value.node() {
         Json::Null => "null".to_owned(),
@@ -230,10 +231,10 @@ pub(super) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Names longer than this are not compared: the work grows with the product of the lengths.
+/// Longer names are not compared: the work grows with the product of the lengths.
 const LONGEST_NAME: usize = 64;
 
-/// The known name that is closest to another one, if one is close.
+/// The known name closest to a name, if one is close.
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let name = normalized(name)?;
     let allowed = (name.chars().count() / 3).clamp(1, 3);
@@ -246,8 +247,8 @@ pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// A name without case and separators: `portName`, `port_name` and `Port-Name` are the same. None if
-/// nothing is left or too much.
+/// A name without case and separators: `portName`, `port_name` and `Port-Name` are equal. `None` if
+/// nothing is left, or if the name is too long.
 fn normalized(name: &str) -> Option<String> {
     let letters = name
         .chars()

@@ -1,9 +1,10 @@
-//! A small JSON Schema: read once, checked often, with words for what does not fit.
+//! A small JSON Schema checker: a schema is compiled once, and violations are reported as text for
+//! a model.
 //!
-//! Checked are types, enumerations, required and unknown fields, items, lengths, bounds, the
-//! combinations of schemas and references inside the document. `pattern`, `format`,
-//! `patternProperties` and keywords that are not known refuse nothing. The work is bounded whatever
-//! the schema and the value are. See ADR 8 for why it is our own.
+//! It checks types, enumerations, required and unknown fields, items, lengths, bounds, combinations
+//! of schemas, and references inside the document. `pattern`, `format`, `patternProperties` and
+//! unknown keywords refuse nothing. The work is bounded for every schema and value. ADR 8 says why
+//! this is not a library.
 
 mod check;
 mod compile;
@@ -25,23 +26,23 @@ use value::{Literal, Number};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is not JSON.
+    /// The schema is not JSON.
     #[error("the schema is not valid JSON")]
     NotJson(#[source] JsonError),
-    /// It is not the schema of an object.
+    /// The schema does not describe an object.
     #[error("the schema of a tool must be an object that describes an object")]
     NotObject,
-    /// A keyword has a value that it cannot have.
+    /// A keyword has an invalid value.
     #[error("{keyword} at {place} must be {expected}")]
     Keyword {
-        /// The place in the schema, as in a reference.
+        /// The place in the schema, as a JSON pointer.
         place: String,
         /// The keyword.
         keyword: &'static str,
-        /// What it can be.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// A reference to something that is not in the schema.
+    /// A reference has no target in the schema.
     #[error("nothing is found at {reference:?}, to which {place} refers")]
     Reference {
         /// The place in the schema.
@@ -49,10 +50,10 @@ pub enum SchemaError {
         /// The reference.
         reference: String,
     },
-    /// A schema refers to itself without going on to a part of the value.
+    /// A schema refers to itself without descending into the value.
     #[error("the schema refers to itself in a circle")]
     Endless,
-    /// It has too many parts.
+    /// The schema has too many parts.
     #[error("the schema has more than {limit} parts")]
     TooLarge {
         /// The limit.
@@ -60,28 +61,28 @@ pub enum SchemaError {
     },
 }
 
-/// A schema with all its parts, which refer to each other by place.
+/// A compiled schema. Its parts refer to each other by index.
 pub(super) struct Schema {
-    /// The first is the whole schema.
+    /// The first is the root.
     nodes: Vec<Node>,
 }
 
-/// A place in [`Schema::nodes`].
+/// An index into [`Schema::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NodeId(usize);
 
-/// One schema: all that is set must hold.
+/// One schema: all keywords that are set must hold.
 #[derive(Default)]
 struct Node {
     /// The schema `false`.
     never: bool,
     types: Option<Types>,
-    /// `null` is fine whatever else is said.
+    /// `null` is valid in any case.
     nullable: bool,
     allowed: Option<Vec<Literal>>,
     /// The names of the known fields, in order.
     properties: Vec<String>,
-    /// What is known of each.
+    /// The schema of each field.
     fields: HashMap<String, NodeId>,
     required: Vec<String>,
     additional: Option<NodeId>,
@@ -108,7 +109,7 @@ struct Range {
 #[derive(Clone)]
 struct Bound {
     number: Number,
-    /// As it stands in the schema.
+    /// As it is written in the schema.
     raw: String,
     exclusive: bool,
 }

@@ -83,7 +83,7 @@ fn numbers_are_compared_exactly() {
         r#"{"multipleOf":0.01}"#,
         &[("0.075", ": expected a multiple of 0.01, found 0.075")],
     );
-    // As early drafts say it.
+    // In early drafts.
     refused(
         r#"{"minimum":0,"exclusiveMinimum":true}"#,
         &[("0", ": expected more than 0, found 0")],
@@ -141,7 +141,7 @@ fn fields() {
             (r#"{"c":{}}"#, "c: expected integer, found empty object"),
         ],
     );
-    // What a pattern allows is not known.
+    // It is not known which names a pattern allows.
     all_fit(
         r#"{"patternProperties":{"^x":{}},"additionalProperties":false}"#,
         &[r#"{"xy":1}"#],
@@ -156,7 +156,7 @@ fn fields() {
 }
 
 #[test]
-fn alternatives_complain_of_the_one_that_was_meant() {
+fn violations_are_those_of_the_alternative_that_was_meant() {
     let maybe =
         r#"{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"null"}]}"#;
     all_fit(maybe, &["null", "{}"]);

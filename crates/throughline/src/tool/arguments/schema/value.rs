@@ -4,53 +4,53 @@ use std::cmp::Ordering;
 
 use throughline_model::json::{Node as Json, RawJson, Value};
 
-/// A JSON number, exact as long as it has at most some 38 digits.
+/// A JSON number, exact up to about 38 digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     /// `mantissa * 10^exponent`, without trailing zeros in the mantissa.
     exact: Option<(i128, i32)>,
-    near: f64,
+    approximate: f64,
 }
 
 impl Number {
-    /// Read the token of a number that JSON allows; anything else reads as not a number.
+    /// Reads a number token of JSON; other text becomes NaN.
     pub(super) fn read(raw: &str) -> Self {
         Self {
             exact: exact(raw),
-            near: raw.parse().unwrap_or(f64::NAN),
+            approximate: raw.parse().unwrap_or(f64::NAN),
         }
     }
 
-    /// Whether there is nothing behind the decimal point.
+    /// Whether the number has no fractional part.
     pub(super) fn is_whole(self) -> bool {
         match self.exact {
             Some((_, exponent)) => exponent >= 0,
-            None => self.near.fract() == 0.0,
+            None => self.approximate.fract() == 0.0,
         }
     }
 
     pub(super) fn is_positive(self) -> bool {
         match self.exact {
             Some((mantissa, _)) => mantissa > 0,
-            None => self.near > 0.0,
+            None => self.approximate > 0.0,
         }
     }
 
     pub(super) fn compare(self, other: Self) -> Ordering {
         match self.aligned(other) {
             Some((one, two)) => one.cmp(&two),
-            None => self.near.total_cmp(&other.near),
+            None => self.approximate.total_cmp(&other.approximate),
         }
     }
 
     pub(super) fn is_multiple_of(self, other: Self) -> bool {
         match self.aligned(other) {
             Some((one, two)) => two != 0 && one % two == 0,
-            None => (self.near / other.near).fract() == 0.0,
+            None => (self.approximate / other.approximate).fract() == 0.0,
         }
     }
 
-    /// Both as whole numbers of the same unit.
+    /// Both numbers as integers of the same unit.
     fn aligned(self, other: Self) -> Option<(i128, i128)> {
         let ((one, e1), (two, e2)) = (self.exact?, other.exact?);
         let unit = e1.min(e2);
@@ -87,9 +87,9 @@ fn exact(raw: &str) -> Option<(i128, i32)> {
     Some((mantissa, exponent))
 }
 
-/// A value that a schema names, to compare with.
+/// A value that a schema lists.
 pub(super) struct Literal {
-    /// As it stands in the schema.
+    /// As it is written in the schema.
     pub(super) raw: RawJson,
     kind: LiteralValue,
 }
@@ -111,7 +111,7 @@ impl Literal {
         }
     }
 
-    /// Whether a value is the same; `1` and `1.0` are.
+    /// Whether a value is equal; `1` and `1.0` are.
     pub(super) fn is(&self, value: &Value<'_>) -> bool {
         self.kind.is(value)
     }

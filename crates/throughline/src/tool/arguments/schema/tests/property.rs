@@ -1,4 +1,5 @@
-//! Random schemas and values: what must fit fits, what must not does not, and all of it ends.
+//! Random schemas and values: values made to match are accepted, others are refused, and every
+//! check terminates.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use throughline_testkit::{Rng, property};
 
 use super::super::{Schema, Verdict};
 
-/// A schema, a value that fits it, and one that does not.
+/// A schema, a value that matches it, and one that does not.
 struct Case {
     schema: String,
     good: String,
@@ -73,7 +74,7 @@ fn case(rng: &mut Rng, depth: usize) -> Case {
             }
         }
         10 => {
-            // No schema above takes this text.
+            // No schema above accepts this text.
             let inner = case(rng, depth - 1);
             let keyword = one(rng, &["anyOf", "oneOf"]);
             Case {
@@ -173,7 +174,7 @@ const KEYWORDS: &[&str] = &[
     "whatever",
 ];
 
-/// Anything that may look like a schema or like a value.
+/// Text that may look like a schema or like a value.
 fn anything(rng: &mut Rng, depth: usize, out: &mut String) {
     match rng.below(if depth == 0 { 6 } else { 10 }) {
         0 => out.push_str(one(rng, &["null", "true", "false"])),

@@ -1,4 +1,4 @@
-//! Every row of the table by an answer as services give it, and answers that mean something else.
+//! A response of a service for every row of the table, and responses with other causes.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use throughline_model::json::RawJson;
 
 use super::support::{PROJECT, Reply, Service, both, respond};
 use crate::client::ClientError;
-use crate::client::vendor::refused::{ROWS, known};
+use crate::client::vendor::native_refusals::{ROWS, matching_row};
 use crate::client::vendor::{Anthropic, ClientBuilder, Foundry, Gemini, OpenAi};
 
 fn client(wire: &Wire) -> ClientBuilder {
@@ -22,12 +22,12 @@ fn client(wire: &Wire) -> ClientBuilder {
     builder.api_key("sk-canary-1")
 }
 
-/// The row that knows an answer.
+/// The row that matches a response.
 async fn row(wire: &Wire, status: u16, body: &str) -> (Option<&'static str>, ClientError) {
     let service = Service::always(Reply::json(status, body));
     let client = client(wire).transport(service).build_bare().unwrap();
     let error = respond(&client).await.unwrap_err();
-    (known(wire, &error).map(|row| row.name), error)
+    (matching_row(wire, &error).map(|row| row.name), error)
 }
 
 /// An error in OpenAI's form.
@@ -72,7 +72,7 @@ fn google(message: &str) -> String {
     format!(r#"{{"error":{}}}"#, error.get())
 }
 
-/// As vLLM and its like say it.
+/// In the form of vLLM and similar servers.
 fn bare(message: &str, kind: &str, code: &str) -> String {
     RawJson::object(|object| {
         object
@@ -346,7 +346,7 @@ async fn b177_every_row_of_the_table_knows_an_answer_of_its_own() {
     println!("rows={} answers={}", ROWS.len(), samples.len());
 }
 
-/// Answers with another reason, each for every format whose errors look like this.
+/// Responses with another cause, for each format with such errors.
 fn others() -> Vec<(Vec<Wire>, u16, String)> {
     let openai_like = vec![Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Foundry];
     let google_like = vec![Wire::Gemini, Wire::GeminiInteractions];
@@ -503,7 +503,7 @@ async fn b177_answers_with_another_reason_are_in_no_row() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_refusal_is_in_no_row() {
-    // Cut, empty, no JSON, a page: nothing of it says why.
+    // Cut, empty, not JSON, an HTML page: none of them names a cause.
     for reply in [
         Reply::json(200, "{"),
         Reply::json(200, ""),
@@ -513,7 +513,10 @@ async fn an_answer_that_is_no_refusal_is_in_no_row() {
     ] {
         for result in both(|| client(&Wire::OpenAiChat), &reply).await {
             let error = result.unwrap_err();
-            assert!(known(&Wire::OpenAiChat, &error).is_none(), "{error:?}");
+            assert!(
+                matching_row(&Wire::OpenAiChat, &error).is_none(),
+                "{error:?}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Runs as other processes leave them.
+//! Runs in the states in which other processes leave them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn scope() -> TenantScope {
     TenantScope::local()
 }
 
-/// A process that last was alive an hour ago.
+/// A store of a process whose last heartbeat was an hour ago.
 async fn long_ago(url: &str) -> Store {
     let options = Options {
         clock: Arc::new(ManualClock::at(SystemClock.now() - 3_600_000)),
@@ -49,7 +49,7 @@ fn answer() -> Vec<NewItem> {
     NewItem::of(&[Message::new(Role::Assistant, vec![Content::text("Low.")])])
 }
 
-/// A run with four calls whose process is gone: one is done, one was dispatched, one was planned,
+/// A run with four calls whose process is dead: one is done, one was dispatched, one was planned,
 /// one waits for the application.
 pub(crate) fn interrupted(url: &str, thread: &str) -> String {
     block_on(async {
@@ -87,7 +87,7 @@ pub(crate) fn interrupted(url: &str, thread: &str) -> String {
     })
 }
 
-/// A run that ended well and waits for somebody to publish it.
+/// A run that ended and was not published.
 pub(crate) fn unpublished(url: &str, thread: &str) -> String {
     block_on(async {
         let store = long_ago(url).await;
@@ -108,7 +108,7 @@ pub(crate) fn unpublished(url: &str, thread: &str) -> String {
     })
 }
 
-/// A turn that is done.
+/// A finished turn.
 pub(crate) fn turn(url: &str, thread: &str) {
     block_on(async {
         let store = long_ago(url).await;
@@ -119,7 +119,7 @@ pub(crate) fn turn(url: &str, thread: &str) {
     });
 }
 
-/// A run that somebody works on: it is alive as long as the store is.
+/// A running run: its process is alive as long as the store is open.
 pub(crate) fn running(url: &str, thread: &str) -> (Store, String) {
     block_on(async {
         let store = Store::open(url).await.unwrap();

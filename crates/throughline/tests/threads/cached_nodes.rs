@@ -1,5 +1,4 @@
-//! Going on after a run that is still in memory: nothing is read, and nothing that changed meanwhile
-//! is overlooked.
+//! Continuing after a cached run: nothing is read, and no change by another process is missed.
 
 use std::sync::Arc;
 
@@ -12,9 +11,9 @@ use throughline::{Agent, StopReason, Thread, Threads};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, How, Process, everywhere, short};
 
-use crate::threads::acts::{Client, built, client};
+use crate::threads::actions::{Client, built, client};
 
-/// A host that keeps views, and its first turn.
+/// A host with a history cache, and its first turn.
 struct Host {
     process: Process,
     views: HistoryCache,
@@ -42,7 +41,7 @@ async fn host(process: Process, how: How) -> Host {
 }
 
 impl Host {
-    /// Go on after a run by what is in memory.
+    /// Continues after a run from the cache.
     async fn after(&self, run: RunId) -> Thread {
         self.process.counted.reset();
         let thread = self.threads.after(run).await.unwrap();
@@ -61,7 +60,7 @@ impl Host {
 }
 
 #[test]
-fn a_turn_after_one_that_is_remembered_is_two_writes_and_no_read() {
+fn a_turn_after_a_cached_run_is_two_writes_and_no_read() {
     everywhere(async |stage, how| {
         let host = host(stage.process().await, how).await;
         let mut last = host.first;
@@ -73,7 +72,7 @@ fn a_turn_after_one_that_is_remembered_is_two_writes_and_no_read() {
             assert_eq!(host.asked().len(), 2 * turn + 1);
             last = outcome.run;
         }
-        // A branch from the first one is no different, and every process sees the same.
+        // A branch from the first run is no different, and every process sees the same.
         let branch = host.turn(how, host.first).await.unwrap();
         assert_eq!(short(&host.asked()), "u a u");
         let other = stage.process().await;
@@ -85,7 +84,7 @@ fn a_turn_after_one_that_is_remembered_is_two_writes_and_no_read() {
 }
 
 #[test]
-fn a_long_list_of_messages_is_handed_on_and_copied_only_if_somebody_has_it() {
+fn a_long_message_list_is_moved_and_copied_only_if_another_handle_has_it() {
     everywhere(async |stage, how| {
         let host = host(stage.process().await, how).await;
         let mut thread = host.after(host.first).await;
@@ -112,7 +111,7 @@ fn a_long_list_of_messages_is_handed_on_and_copied_only_if_somebody_has_it() {
 }
 
 #[test]
-fn what_another_process_took_away_is_not_found() {
+fn a_thread_or_run_removed_by_another_process_is_not_found() {
     everywhere(async |stage, how| {
         for deletes in [true, false] {
             let host = host(stage.process().await, how).await;
@@ -135,19 +134,19 @@ fn what_another_process_took_away_is_not_found() {
                 failed.source
             );
             assert_eq!(host.client.calls(), asked, "no model was asked");
-            // Of one that is hidden, the rest is still there.
+            // Hiding a run keeps the rest of the thread.
             assert_eq!(host.turn(how, host.first).await.is_ok(), !deletes);
         }
     });
 }
 
 #[test]
-fn what_another_process_changed_is_heeded() {
+fn changes_by_another_process_are_seen() {
     everywhere(async |stage, how| {
         let host = host(stage.process().await, how).await;
         let other = stage.process().await;
         let elsewhere = other.threads().open_after(host.first).await.unwrap();
-        // A thread that was changed is read again, once, and the run goes by what is there now.
+        // A changed thread is read again, once, and the run uses its new settings.
         let per_call = RawJson::new(r#"{"v":1,"persistence":"per_call"}"#).unwrap();
         let patch = ThreadPatch {
             settings: Some(Some(per_call)),
@@ -164,7 +163,7 @@ fn what_another_process_changed_is_heeded() {
         assert_eq!(short(&host.asked()), "u a u");
         let run = other.store.run(&scope, second.run).await.unwrap();
         assert_eq!(run.mode, Mode::PerCall);
-        // And back: what was remembered of it leaves no trace.
+        // And back: no trace of the change is left in the cache.
         let patch = ThreadPatch {
             settings: Some(None),
             ..ThreadPatch::default()
@@ -173,7 +172,7 @@ fn what_another_process_changed_is_heeded() {
         let again = host.turn(how, second.run).await.unwrap();
         let run = other.store.run(&scope, again.run).await.unwrap();
         assert_eq!(run.mode, Mode::PerRun);
-        // Whoever has a handle on it sees the change with the next run.
+        // A handle sees the change with the next run.
         let elsewhere = other.threads().open_after(host.first).await.unwrap();
         assert!(elsewhere.pin(1).await.unwrap());
         let thread = host.after(second.run).await;
@@ -192,7 +191,7 @@ fn what_another_process_changed_is_heeded() {
         );
         let second = host.turn(how, second.run).await.unwrap();
         assert_eq!(host.process.counted.reads(), 0);
-        // What was left for whoever comes next comes with the next turn.
+        // A queued message is delivered with the next turn.
         let letter = other.threads().open(second.thread.clone()).await.unwrap();
         let letter = letter.mailbox();
         letter
@@ -208,7 +207,7 @@ fn what_another_process_changed_is_heeded() {
 }
 
 #[test]
-fn another_tenant_remembers_nothing() {
+fn cached_nodes_are_not_shared_between_tenants() {
     everywhere(async |stage, how| {
         let host = host(stage.process().await, how).await;
         let scope = Authority::assume().scope(Tenant::new("somebody-else").unwrap());
@@ -221,7 +220,7 @@ fn another_tenant_remembers_nothing() {
 }
 
 #[test]
-fn where_something_is_still_to_come_the_store_is_asked() {
+fn a_node_with_open_calls_or_unsent_results_is_read_from_the_store() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let outside = Fake::named("pay").with(|spec| spec.runs = throughline::tool::Runs::Outside);

@@ -1,4 +1,4 @@
-//! Conversations that the service keeps: each request holds only what is new.
+//! Service-owned conversations: each request has only what is new.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use throughline_testkit::upstream::{Reply, Script, Upstream};
 
 use crate::upstreams::common::{Ask, READINGS, ask, client_of, run};
 
-/// Formats whose services keep conversations.
+/// Formats whose services store conversations.
 const STORING: [Wire; 3] = [
     Wire::OpenAiResponses,
     Wire::Foundry,
@@ -32,7 +32,7 @@ fn script() -> Script {
     }))
 }
 
-/// The ids that the service handed out, and how many items each request had.
+/// The ids that the service issued, and how many items each request had.
 async fn talk(wire: &Wire, reading: Reading, conversation: bool) -> (Vec<String>, Vec<usize>) {
     let upstream = Upstream::start(wire.clone(), script()).await;
     let client: Arc<dyn ChatClient> = Arc::new(client_of(&upstream).build_bare().unwrap());

@@ -1,4 +1,4 @@
-//! In which form tool history went to a service is seen on the span of the call and counted.
+//! The form of tool history is on the span of the call, and fallbacks are counted.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use throughline::{Agent, OpenAi, Thread};
 
 use crate::telemetry::support::{Fake, both};
 
-/// A server that calls a tool when it is asked, takes no results of tools, and answers as a whole
-/// whatever it is asked for.
+/// A server that calls a tool, refuses results of tools, and always answers as a whole.
 struct TextOnly;
 
 #[async_trait]
@@ -65,7 +64,7 @@ fn b177_the_form_is_on_the_span_and_fallbacks_are_counted() {
         let forms = calls.iter();
         let forms = forms.map(|call| call.get("throughline.tool_history").map(String::as_str));
         let forms: Vec<Option<&str>> = forms.collect();
-        // The first call had no history of tools.
+        // The first call had no tool history.
         assert_eq!(forms, [None, Some("text"), Some("text")]);
         let snapshot = metrics.snapshot();
         assert_eq!(snapshot.sum(Instrument::Fallbacks, &[]) as u64, 1);

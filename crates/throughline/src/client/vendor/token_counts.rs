@@ -1,12 +1,12 @@
-//! Token counts that cannot be.
+//! Implausible token counts.
 
 use throughline_model::Usage;
 
-/// More than this is no count of tokens. Sums of such figures still fit.
+/// Larger counts are implausible. Sums of counts up to this do not overflow.
 const LARGEST: u64 = 1 << 40;
 
-/// Bring figures that cannot be down to what can: a part is at most its whole, and no figure is
-/// beyond all models. The vendor's own object stays as it is.
+/// Clamps implausible counts: a part is at most its whole, and no count is larger than [`LARGEST`].
+/// The vendor's own object does not change.
 pub(super) fn clamp(upstream: &str, usage: &mut Usage) {
     let told = usage.clone();
     let (input, output) = (&mut usage.input, &mut usage.output);

@@ -1,35 +1,36 @@
-//! Which answers say that a service does not take calls and results as its own items.
+//! Recognises responses in which a service refuses calls and results as native items.
 //!
-//! A table, because every service has its own words for it and they change. Whatever no row knows is
-//! about something else: a request that is too long, a model that is not there, a schema, a setting,
-//! a filter. Repeating it as text would only hide that.
+//! This is a table, because every service has its own error texts and they change. Errors that
+//! match no row have other causes: a request that is too long, a missing model, a schema, a
+//! setting, a filter. Repeating those as text would hide the cause.
 
 use throughline_model::{VendorError, Wire};
 
 use crate::client::{ClientError, ErrorKind};
 
-/// One way in which services say it.
+/// One error text of a service.
 pub(super) struct Row {
-    /// Who says it, and of what. Tests know rows by it.
+    /// The service and the cause; tests refer to rows by this name.
     pub(super) name: &'static str,
     wires: &'static [Wire],
-    /// Statuses with which it comes; in the middle of a stream there is none.
+    /// The statuses of the response; errors in the middle of a stream have none.
     statuses: &'static [u16],
-    /// What the error's code or type must be, if anything.
+    /// The required code or type of the error, if any.
     word: Option<&'static str>,
     param: Param,
-    /// What its message says: one text of each list, in lower case, every quote a `'`.
+    /// The texts of the message: one of each list, in lower case, with every quote as `'`.
     says: &'static [&'static [&'static str]],
-    /// Whether the message may say more than that.
+    /// Whether the message may contain more.
     more: More,
 }
 
-/// What the error's `param` must be. One that names another part of the request is never taken.
+/// The required `param` of the error. An error whose param names another part of the request never
+/// matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Param {
-    /// Absent, or something in the conversation.
+    /// Absent, or part of the conversation.
     Any,
-    /// Something in the conversation.
+    /// Part of the conversation.
     Conversation,
 }
 
@@ -48,7 +49,7 @@ const GATEWAYS: &[Wire] = &[Wire::OpenAiChat, Wire::Anthropic, Wire::OpenAiRespo
 const EVERYONE: &[Wire] = &Wire::KNOWN;
 
 const INVALID: &[u16] = &[400, 422];
-/// Servers that run a template of the model call its refusal a failure of their own.
+/// Servers that apply the model's chat template report its errors as their own failures.
 const TEMPLATE: &[u16] = &[400, 422, 500];
 
 const fn row(
@@ -89,10 +90,10 @@ impl Row {
     }
 }
 
-/// The table.
+/// The rows.
 pub(super) const ROWS: &[Row] = &[
     row("anyone: invalid input", EVERYONE, &[&["invalid input"]]).nothing_more(),
-    // OpenAI's Responses, and services that speak it.
+    // OpenAI Responses, and services that speak it.
     row(
         "responses: an item of a type that it does not know",
         RESPONSES,
@@ -270,7 +271,7 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     )
     .by_template(),
-    // Gateways to services that want tools on offer wherever there are calls.
+    // Gateways to services that require tools wherever there are calls.
     row(
         "bedrock: calls without tools on offer",
         GATEWAYS,
@@ -366,8 +367,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Words that mean something else whatever stands around them.
-const OTHERWISE: &[&str] = &[
+/// Words that indicate another cause, whatever else the message contains.
+const OTHER_CAUSES: &[&str] = &[
     "parallel_tool_calls",
     "max_tool_calls",
     "tool_choice",
@@ -382,12 +383,12 @@ const OTHERWISE: &[&str] = &[
     "content management policy",
 ];
 
-/// The row that knows an answer: the service refuses calls and results as its own items.
-pub(super) fn known(wire: &Wire, error: &ClientError) -> Option<&'static Row> {
+/// The row that matches an error: the service refuses calls and results as native items.
+pub(super) fn matching_row(wire: &Wire, error: &ClientError) -> Option<&'static Row> {
     let vendor = error.vendor()?;
     let status = error.status().filter(|status| *status >= 300);
     let message = plain(&vendor.message);
-    if OTHERWISE.iter().any(|words| message.contains(words)) {
+    if OTHER_CAUSES.iter().any(|words| message.contains(words)) {
         return None;
     }
     ROWS.iter().find(|row| {
@@ -395,7 +396,7 @@ pub(super) fn known(wire: &Wire, error: &ClientError) -> Option<&'static Row> {
             Some(status) => row.statuses.contains(&status),
             None => true,
         };
-        // Only a template's words may stand in an answer that is no refusal of the request.
+        // Only a template's error may come with a status that is not a refusal of the request.
         let kind = match error.kind() {
             ErrorKind::Invalid => true,
             ErrorKind::Unavailable => status == Some(500),
@@ -429,7 +430,7 @@ impl Row {
     }
 }
 
-/// Whether a parameter is the conversation, or something in it.
+/// Whether a parameter is the conversation or a part of it.
 fn is_conversation(param: &str) -> bool {
     let param = param.strip_prefix("body").unwrap_or(param);
     let param = param.trim_start_matches(['.', '/']);
@@ -440,7 +441,7 @@ fn is_conversation(param: &str) -> bool {
     })
 }
 
-/// In lower case, every quote a `'`: services quote in many ways.
+/// Lower case, with every quote as `'`: services quote in many ways.
 fn plain(message: &str) -> String {
     let quoted = |c: char| match c {
         '"' | '`' | '‘' | '’' | '“' | '”' => '\'',

@@ -1,4 +1,4 @@
-//! What a vendor's model says, as the vendor's own body.
+//! The bodies of a vendor's responses.
 
 use serde_json::{Map, Value, json};
 use throughline_model::Wire;
@@ -6,7 +6,7 @@ use throughline_model::Wire;
 use super::memory::named;
 use super::reply::{Part, PlainReply, ReplyId};
 
-/// What an answer is made for.
+/// The context of an answer.
 pub(super) struct RequestContext<'a> {
     pub(super) model: &'a str,
     pub(super) body: &'a Map<String, Value>,
@@ -15,7 +15,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) stored: bool,
 }
 
-/// The whole body, as the vendor writes it.
+/// The whole body, in the vendor's form.
 pub(super) fn body(wire: &Wire, asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     match wire {
         Wire::OpenAiResponses | Wire::Foundry | Wire::Other(_) => responses(wire, asked, said),
@@ -32,7 +32,7 @@ fn calls(said: &PlainReply) -> bool {
         .any(|part| matches!(part, Part::Call { .. }))
 }
 
-/// Arguments where the vendor has them as a value; what does not parse is lost, as at the vendor.
+/// Arguments as a value, for vendors that have them so; invalid JSON is lost, as at the vendor.
 fn object(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
 }
@@ -45,7 +45,7 @@ fn named_as(mut call: Value, key: &str, id: &ReplyId, fresh: String) -> Value {
     call
 }
 
-/// A seal in the vendor's looks, unique, and base 64.
+/// A seal in the vendor's form: unique, and base 64.
 fn seal(asked: &RequestContext<'_>, place: usize) -> String {
     format!(
         "gAAAAAB{:06}{:02}sealedA==",
@@ -69,7 +69,7 @@ fn responses(wire: &Wire, asked: &RequestContext<'_>, said: &PlainReply) -> Valu
     let id = format!("resp_{n:08x}");
     let mut output = Vec::new();
     for (place, part) in said.parts.iter().enumerate() {
-        // The limit ends what was being written; what stands before it is whole.
+        // The limit cuts off the last content; earlier ones are complete.
         let status = match place + 1 == said.parts.len() {
             true => status,
             false => "completed",
@@ -140,7 +140,7 @@ fn chat(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
                     "function": {"name": name, "arguments": arguments}});
                 list.push(named_as(call, "id", id, format!("call_{n:08x}{place:02x}")));
             }
-            // Neither is carried by this format.
+            // This format has neither.
             Part::Thought(_) | Part::Image(_) => {}
         }
     }
@@ -222,7 +222,7 @@ fn gemini(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
                 let call = json!({"name": name, "args": object(arguments)});
                 let call = named_as(call, "id", id, format!("fc{n:08x}{place:02x}"));
                 let mut part = json!({"functionCall": call});
-                // Of parallel calls the first alone is signed.
+                // Only the first of parallel calls is signed.
                 if !std::mem::replace(&mut signed, true) {
                     part["thoughtSignature"] = json!(seal(asked, place));
                 }

@@ -1,4 +1,4 @@
-//! What was said to a vendor's model, read from the vendor's own JSON without the codec under test.
+//! The input of a vendor's model, read from the vendor's JSON without the codec under test.
 
 use serde_json::Value;
 use throughline_model::json::RawJson;
@@ -7,26 +7,26 @@ use throughline_model::{
     ToolDef, ToolResult, Wire,
 };
 
-/// A request as its model hears it.
+/// The input of a model call.
 ///
-/// It holds what a listener needs and no more: texts, calls of functions, their results, and what
-/// is on offer. Results of a round stand in a message of their own, whatever the vendor does.
+/// It has only what tests need: texts, calls of functions, their results, and offered tools.
+/// Results of a round are a message of their own, whatever the vendor's format.
 #[derive(Clone, Debug, Default)]
-pub struct Heard {
-    /// What the model is told to be.
+pub struct ModelInput {
+    /// The instructions.
     pub instructions: Option<String>,
-    /// What was said, in order.
+    /// The conversation, in order.
     pub messages: Vec<Message>,
     /// The functions on offer.
     pub tools: Vec<ToolDef>,
-    /// Whether and which of them to call.
+    /// The tool choice.
     pub choice: ToolChoice,
-    /// The limit of tokens, and whether calls may be parallel.
+    /// The token limit, and whether calls may be parallel.
     pub settings: Settings,
 }
 
-impl Heard {
-    /// Read the body of a request that the vendor takes.
+impl ModelInput {
+    /// Reads the body of a request that the vendor accepts.
     pub fn of(wire: &Wire, body: &Value) -> Self {
         let mut heard = Self::default();
         match wire {
@@ -40,7 +40,7 @@ impl Heard {
         heard
     }
 
-    /// One line for each thing said: `user: …`, `assistant: …`, `call: NAME ARGUMENTS`, `result: …`.
+    /// One line per content: `user: …`, `assistant: …`, `call: NAME ARGUMENTS`, `result: …`.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for message in &self.messages {
@@ -142,7 +142,7 @@ impl Heard {
                         call["args"].to_string(),
                     );
                 } else if let Some(result) = part.get("functionResponse") {
-                    // A call that came from elsewhere has no id here, and is known by its name.
+                    // A call of another vendor has no id here, and is known by its name.
                     let id = match string(result, "id") {
                         "" => string(result, "name"),
                         id => id,
@@ -220,7 +220,7 @@ impl Heard {
         }
     }
 
-    /// One more content of what this role is saying.
+    /// Adds a content of this role.
     fn go_on(&mut self, role: Role, text: String) {
         self.push(role, Content::text(text));
     }
@@ -295,7 +295,7 @@ fn texts(content: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// The one text of an object, else all of it.
+/// The only text of an object, else the whole object.
 fn only_text(value: &Value) -> String {
     let mut members = value.as_object().into_iter().flatten();
     match (members.next(), members.next()) {

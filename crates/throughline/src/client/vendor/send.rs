@@ -1,4 +1,4 @@
-//! Sending one request.
+//! Sends a request.
 
 use std::borrow::Cow;
 
@@ -13,42 +13,44 @@ use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
 use super::dialect::Auth;
 use super::failure;
-use super::form::Shown;
-use super::keep::Keeping;
+use super::history_form::ItemForm;
+use super::stored_by::StoredBy;
 use super::stream::EventReader;
 use crate::client::http::{
     BodyReader, Credential, Granted, Header, HttpMethod, HttpRequest, HttpResponse, RequestBody,
 };
 use crate::client::{ChatRequest, ClientError, ErrorKind, TimeoutPhase};
 
-/// A history of so many bytes is lent to the body, not copied into it.
-const LENT: usize = 32 * 1024;
+/// A history of at least this many bytes is shared with the body instead of copied.
+const MIN_SHARED_BYTES: usize = 32 * 1024;
 
-/// Where a history that is lent stands in a body: JSON has no such character but in its escaped form.
+/// Marks the position of a shared history in a body: JSON contains this character in escaped form
+/// only.
 const MARK: char = '\0';
 
-/// An array that has only the place of its elements.
-const HOLE: &str = "[\0";
+/// An array that contains only the mark.
+const MARKED_ARRAY: &str = "[\0";
 
-/// An error body is not read beyond this.
+/// How many bytes of an error body are read.
 const ERROR_BODY: u64 = 1024 * 1024;
 
 impl VendorClient {
-    /// Ask, and give the answer with its head read. Any status that is no success is an error.
-    pub(super) async fn ask(
+    /// Sends a request and reads the head of its response. Any status that is not a success is an
+    /// error.
+    pub(super) async fn send_request(
         &self,
         request: &ChatRequest<'_>,
         delivery: Delivery,
-        form: Shown,
+        form: ItemForm,
     ) -> Result<VendorAnswer, ClientError> {
         let model = self.model_of(request);
         if model.is_empty() && self.names_model {
             return Err(self.setup("no model is named, by the client or by the request"));
         }
-        let keeping = self.keeping(request)?;
+        let stored_by = self.stored_by(request)?;
         let url = self.base.request(self.dialect.route, model, delivery);
         let url = url.map_err(|problem| self.setup(problem))?;
-        let (body, losses) = self.body(request, delivery, &keeping, form);
+        let (body, losses) = self.body(request, delivery, &stored_by, form);
         request.note_losses(|| losses);
         let mut renewed = false;
         loop {
@@ -63,12 +65,12 @@ impl VendorClient {
                 body: body.clone(),
             };
             let response = self.send(request).await?;
-            // A token may have been withdrawn before its time: once more with a fresh one.
+            // A token may have been revoked before it expires: retries once with a new one.
             if response.status == 401 && !renewed && self.credential.refused(&granted) {
                 renewed = true;
                 continue;
             }
-            return self.open(response, granted, delivery, keeping).await;
+            return self.open(response, granted, delivery, stored_by).await;
         }
     }
 
@@ -96,7 +98,7 @@ impl VendorClient {
         response: HttpResponse,
         granted: Granted,
         delivery: Delivery,
-        keeping: Keeping,
+        stored_by: StoredBy,
     ) -> Result<VendorAnswer, ClientError> {
         let headers = response.headers.iter();
         let head = Head {
@@ -105,7 +107,7 @@ impl VendorClient {
             meta: ResponseMeta::parse(headers.map(|(name, value)| (&**name, &**value))),
             content_type: response.header("content-type").map(str::to_owned),
             secret: granted.secret,
-            keeping,
+            stored_by,
         };
         let is_good = (200..300).contains(&response.status);
         let limit = match delivery {
@@ -121,7 +123,7 @@ impl VendorClient {
         Err(failure::refused(self.codec, &head, body).await)
     }
 
-    /// The answer's events.
+    /// Reads the events of an answer.
     pub(super) fn reader(&self, answer: VendorAnswer) -> EventReader {
         EventReader::new(self.codec, answer, self.bounds.events, self.end_mark)
     }
@@ -153,8 +155,8 @@ impl VendorClient {
         &self,
         request: &ChatRequest<'_>,
         delivery: Delivery,
-        keeping: &Keeping,
-        form: Shown,
+        stored_by: &StoredBy,
+        form: ItemForm,
     ) -> (RequestBody, Vec<Loss>) {
         let thinking = match request.settings.effort {
             None => self.target.thinking,
@@ -169,9 +171,9 @@ impl VendorClient {
             }),
         };
         let settings = self.settings(request);
-        let (said, target) = keeping.targets(target, request.view.messages());
+        let (said, target) = stored_by.targets(target, request.view.messages());
         let rendering = request.view.render(&said, self.history.options(form));
-        let lent = rendering.lent(LENT);
+        let lent = rendering.lent(MIN_SHARED_BYTES);
         let mut losses = Losses::default();
         let body = compose(
             &Prompt {
@@ -181,7 +183,7 @@ impl VendorClient {
                 system: rendering.system.as_deref(),
                 items: match &lent {
                     Some(_) => Items {
-                        settled: HOLE,
+                        settled: MARKED_ARRAY,
                         rest: rendering.rest(),
                     },
                     None => rendering.items(),
@@ -216,21 +218,21 @@ impl VendorClient {
         (body, losses)
     }
 
-    /// What of a request cannot be said, without sending it.
+    /// The losses of a request, without sending it.
     pub(super) fn losses(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
-        let Ok(keeping) = self.keeping(request) else {
+        let Ok(stored_by) = self.stored_by(request) else {
             return Vec::new();
         };
         let (form, _) = self.form(request);
-        self.body(request, Delivery::Whole, &keeping, form).1
+        self.body(request, Delivery::Whole, &stored_by, form).1
     }
 
-    /// The model to ask; empty if neither the request nor the client names one.
+    /// The model of the request; empty if neither the request nor the client names one.
     pub(super) fn model_of<'r>(&'r self, request: &ChatRequest<'r>) -> &'r str {
         request.model.or(self.model.as_deref()).unwrap_or_default()
     }
 
-    /// What the caller set, and one call at a time for a service that cannot take more.
+    /// The caller's settings, and serial calls for a service without parallel ones.
     fn settings<'r>(&self, request: &ChatRequest<'r>) -> Cow<'r, Settings> {
         let several = self.abilities.parallel_calls || request.settings.parallel_calls.is_some();
         if several || request.tools.is_empty() {

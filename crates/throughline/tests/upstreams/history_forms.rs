@@ -1,5 +1,4 @@
-//! In which form earlier calls and results reach a service, and what happens if it takes none of its
-//! own items.
+//! The form in which earlier calls and results are sent, and services that refuse native items.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use throughline::model::{
 };
 use throughline::store::ManualClock;
 use throughline_testkit::scripted::Reading;
-use throughline_testkit::upstream::{Heard, Recorded, Reply, Script, Upstream};
+use throughline_testkit::upstream::{ModelInput, Recorded, Reply, Script, Upstream};
 
 use crate::upstreams::common::{Ask, READINGS, WIRES, ask, client_of, run};
 
@@ -61,12 +60,12 @@ fn history(turns: usize) -> View {
     view
 }
 
-/// What the model was told in each request, as lines.
+/// What the model was sent in each request, as lines.
 fn heard(upstream: &Upstream) -> Vec<Vec<String>> {
     let requests = upstream.requests();
     let lines = requests
         .iter()
-        .map(|request| Heard::of(upstream.wire(), &request.body).lines());
+        .map(|request| ModelInput::of(upstream.wire(), &request.body).lines());
     lines.collect()
 }
 
@@ -76,7 +75,7 @@ fn is_native(lines: &[String]) -> bool {
         .any(|line| line.starts_with("call: ") || line.starts_with("result: "))
 }
 
-/// For each request whether it had calls or results as the vendor's own items.
+/// For each request, whether it had calls or results as native items.
 fn natives(upstream: &Upstream) -> Vec<bool> {
     heard(upstream)
         .iter()
@@ -84,7 +83,7 @@ fn natives(upstream: &Upstream) -> Vec<bool> {
         .collect()
 }
 
-/// "Invalid input" as each vendor would say it.
+/// An "invalid input" error in each vendor's form.
 fn invalid_input(wire: &Wire) -> Reply {
     refusal(wire, 400, "Invalid input")
 }
@@ -105,10 +104,10 @@ fn refusal(wire: &Wire, status: u16, message: &str) -> Reply {
 }
 
 fn has_items(wire: &Wire, request: &Recorded) -> bool {
-    is_native(&Heard::of(wire, &request.body).lines())
+    is_native(&ModelInput::of(wire, &request.body).lines())
 }
 
-/// A server that takes no calls and no results.
+/// A server that refuses calls and results.
 async fn text_only(wire: &Wire) -> Upstream {
     let speaks = wire.clone();
     let script = Script::respond_with(move |request| match has_items(&speaks, request) {
@@ -122,7 +121,7 @@ fn bare(builder: ClientBuilder) -> Arc<dyn ChatClient> {
     Arc::new(builder.build_bare().unwrap())
 }
 
-/// Someone who writes down what fell back.
+/// An observer that records fallbacks.
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);
 
@@ -180,12 +179,12 @@ fn b173_text_has_no_call_and_each_result_under_the_name_of_its_tool() {
                     );
                 }
                 if wire == Wire::GeminiInteractions {
-                    // The listener does not read its texts.
+                    // The mock server does not parse the texts of this format.
                     continue;
                 }
                 let told = heard(&upstream);
                 let (native, text) = (&told[0], &told[1]);
-                // Nothing else is told in another way.
+                // Nothing else differs.
                 let plain = |lines: &[String]| -> Vec<String> {
                     let said = |line: &&String| {
                         let shown = line.starts_with("user: [Result of ");
@@ -208,7 +207,7 @@ fn b173_a_compacted_view_keeps_the_same_groups_in_both_forms() {
     let mut seq = 1;
     for mut message in (0..12).flat_map(turn) {
         let places = message.contents.len() as u64;
-        // Enough to be worth a digest.
+        // Long enough to be digested.
         for content in &mut message.contents {
             if let Body::ToolResult(result) = &mut content.body
                 && let Output::Text(text) = &mut result.output
@@ -287,12 +286,12 @@ fn b177_auto_repeats_once_as_text_and_remembers_it_for_upstream_and_model() {
                 let answer = ask(&client, &with.about(&view), reading).await.unwrap();
                 assert_eq!(answer.messages[0].text(), "As you say.");
                 assert_eq!(natives(&upstream), [true, false], "{wire} {reading:?}");
-                // The next one sends text at once, read in the other way too.
+                // The next call sends text at once, in the other reading too.
                 for reading in READINGS {
                     ask(&client, &with.about(&view), reading).await.unwrap();
                 }
                 assert_eq!(natives(&upstream), [true, false, false, false], "{wire}");
-                // Another model of the same service is another matter.
+                // Another model of the same service is not affected.
                 let other = ChatRequest {
                     model: Some("other"),
                     ..with.about(&view)
@@ -467,7 +466,7 @@ fn b177_calls_at_the_same_time_each_repeat_at_most_once_and_share_what_is_learnt
     });
 }
 
-/// A stream that ends in "invalid input", and what came before that.
+/// A stream that ends with "invalid input", with or without output before.
 fn broken_stream(wire: &Wire, output: bool) -> Option<Reply> {
     let frames = match (wire, output) {
         (Wire::OpenAiChat, false) => {
@@ -667,7 +666,8 @@ fn two_forms_of_one_view_are_rendered_apart_and_both_go_on() {
                 .collect();
             assert_ne!(shown[0], shown[1], "{wire}");
             assert_ne!(shown[1], shown[2], "{wire}");
-            // What is made anew each time is right too, and does not pile up.
+            // A strategy that is made anew each time is rendered correctly too, and does not fill
+            // the cache.
             let anew = Options::with_strategy(Arc::new(TextEmbed::default()));
             let anew = view.render(&target, &anew).items().to_string();
             assert_eq!(anew, shown[1], "{wire}");

@@ -1,4 +1,4 @@
-//! One tool of a server.
+//! A tool of a server.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::tool::{
     Approval, CallContext, Effect, Parameters, Runs, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// The longest name that vendors take.
+/// The longest name that vendors accept.
 const LONGEST_NAME: usize = 64;
 
-pub(super) struct Offered {
+pub(super) struct McpTool {
     link: Arc<Link>,
-    /// The server's own name of it.
+    /// The server's name of the tool.
     name: String,
     spec: ToolSpec,
 }
 
-impl Offered {
+impl McpTool {
     pub(super) fn new(link: Arc<Link>, name: String, spec: ToolSpec) -> Self {
         Self { link, name, spec }
     }
@@ -37,7 +37,7 @@ impl Offered {
     }
 }
 
-/// What is known of a tool. What the server says of its effects does not count.
+/// The spec of a tool. Annotations of the server about effects are ignored.
 pub(super) fn spec(server: &McpServer, tool: &Listed) -> ToolSpec {
     let own = tool.name.as_ref();
     let effect = server.effects.get(own).copied();
@@ -64,8 +64,8 @@ pub(super) fn spec(server: &McpServer, tool: &Listed) -> ToolSpec {
     }
 }
 
-/// The name under which a tool is offered. Servers may use characters and lengths that vendors
-/// refuse; such a name is made to fit, with a few letters that keep it apart from others.
+/// The name under which a tool is offered. A name with characters or a length that vendors refuse
+/// is shortened, with a hash that keeps it unique.
 fn offered_name(server: &McpServer, own: &str) -> String {
     let name = match server.prefixed {
         true => format!("{}__{own}", server.label),
@@ -87,7 +87,7 @@ fn offered_name(server: &McpServer, own: &str) -> String {
 fn parameters(server: &McpServer, tool: &Listed) -> Parameters {
     let text = serde_json::to_string(&tool.input_schema).unwrap_or_default();
     let read = match RawJson::new(&text) {
-        // Vendors read one dialect, and some refuse to be told which.
+        // Vendors read one dialect, and some refuse a schema that names its dialect.
         Ok(json) => Parameters::new(&json.without(|key| key == "$schema")),
         Err(_) => Parameters::parse(&text),
     };
@@ -103,7 +103,7 @@ fn parameters(server: &McpServer, tool: &Listed) -> Parameters {
 }
 
 #[async_trait]
-impl Tool for Offered {
+impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -127,7 +127,7 @@ impl Tool for Offered {
                 return Err(ToolError::cancelled("cancelled before the server was asked"));
             }
         };
-        // Dropped before its answer, the request tells the server that it is cancelled.
+        // Dropping this future before the answer sends a cancellation to the server.
         let answer = tokio::select! {
             answer = peer.call_tool_once(request) => answer,
             () = context.cancel.cancelled() => {
@@ -147,7 +147,7 @@ impl Tool for Offered {
     }
 }
 
-/// What a call that got no result says of its effect: nothing, unless the server answered or was
+/// The error of a call without a result. Its effect is unknown unless the server answered or was
 /// never reached.
 fn failure(error: ServiceError) -> ToolError {
     match error {
@@ -160,7 +160,7 @@ fn failure(error: ServiceError) -> ToolError {
     }
 }
 
-/// Whether no connection was made at all.
+/// Whether no connection was made.
 fn never_left(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(failed) = error else {
         return false;

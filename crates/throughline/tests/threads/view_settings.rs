@@ -1,4 +1,4 @@
-//! What was folded is taken back, and what is pinned is never folded.
+//! Undone compactions, and pinned messages.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn epoch(outcome: &Outcome) -> u64 {
     outcome.compaction.as_ref().map_or(0, |one| one.epoch)
 }
 
-/// One more turn without calls: what the model was shown in it, and the outcome.
+/// One more turn without calls: what the model was sent, and the outcome.
 async fn asks(
     agent: &Agent,
     client: &ScriptedClient,
@@ -69,7 +69,7 @@ fn after_an_uncompact_the_next_prompt_is_the_raw_history() {
             assert!(!thread.uncompact().await.unwrap(), "once is enough");
             drop(thread);
 
-            // In another process, and on a fork that was made before anybody went on.
+            // In another process, and on a fork of the same node.
             let second = stage.process().await;
             let other = agent(&client, &second, mode, Compaction::default());
             let new = NewThread::new(ThreadId::new(&format!("{id}-fork")).unwrap());
@@ -81,7 +81,7 @@ fn after_an_uncompact_the_next_prompt_is_the_raw_history() {
                 assert_eq!(texts(&shown)[..before.len()], before);
                 assert_eq!((shown.len(), epoch(&outcome)), (before.len() + 1, 0));
             }
-            // It stays so, wherever it is opened, until there is more.
+            // It stays so in every process, until the history has grown.
             let third = stage.process().await;
             let later = agent(&client, &third, mode, Compaction::default());
             let thread = third.threads().open(At::from(id.clone())).await.unwrap();
@@ -110,7 +110,7 @@ fn a_budget_holds_after_an_uncompact() {
         let (shown, outcome) = asks(&agent, &client, how, &thread).await;
         assert!(digests(&shown) > 0);
         assert!(epoch(&outcome) > made);
-        // The new one is another, and stays.
+        // The new epoch is another one, and stays.
         let (again, outcome) = asks(&agent, &client, how, &thread).await;
         assert_eq!(again[..shown.len()], shown);
         assert_eq!(epoch(&outcome), made + 1);
@@ -127,7 +127,7 @@ fn what_is_pinned_is_never_folded() {
         how.finish(writer.run_on(&thread, "read them all"))
             .await
             .unwrap();
-        // The second call and its result: the message behind the first round.
+        // The second call and its result: the message after the first round.
         assert!(!thread.pin(4_711).await.unwrap());
         assert!(thread.pin(5).await.unwrap());
         assert!(!thread.pin(5).await.unwrap(), "it is pinned");
@@ -160,7 +160,7 @@ fn what_is_pinned_is_never_folded() {
             }
         }
         assert!(folded > 1);
-        // A fork has it too; one that is unpinned gives way when there is more.
+        // A fork has the pin too; an unpinned message is compacted when the history has grown.
         let agent = agent(
             &client,
             &process,

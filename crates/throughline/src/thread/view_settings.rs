@@ -1,21 +1,21 @@
-//! What somebody wants a thread's models to be shown, whatever was folded.
+//! Pins and undone compactions: what models are shown of a thread, in spite of its compaction.
 //!
-//! It is kept with the thread and not at a node: a node is something that was said, and nobody says
-//! anything here.
+//! These are settings of the thread and not state of a node, because they express what a user wants
+//! and not what was said.
 
 use throughline_compact::ViewSettings;
 use throughline_store::{At, NodeRef, Result, State};
 
 use super::handle::{Position, Thread};
-use super::home::ScopedStore;
+use super::scoped_store::ScopedStore;
 
 impl Thread {
-    /// Show models the whole conversation again: what was folded into digests is taken back from the
-    /// next run on, on this thread and on its forks. False if nothing is folded.
+    /// Shows models the full conversation again: the thread's compactions are undone from the next
+    /// run on, on this thread and on its forks. Returns false if nothing is compacted.
     ///
-    /// The record was never changed, so nothing has to be restored. It is folded again when there is
-    /// more of it, as much more as [`Policy::regrowth`](crate::compact::Policy::regrowth) says; a
-    /// budget holds at once, since a request that is too large helps nobody.
+    /// The record was never changed, so nothing has to be restored. The thread is compacted again
+    /// when it has grown by [`Policy::regrowth`](crate::compact::Policy::regrowth); a budget
+    /// applies at once, since the vendor would refuse a request that is too large.
     ///
     /// ```
     /// use throughline::compact::Policy;
@@ -46,16 +46,16 @@ impl Thread {
     /// ```
     pub async fn uncompact(&self) -> Result<bool> {
         let state = self.state_now().await?;
-        let mut wishes = self.shared.settings().wishes;
-        let undone = wishes.undo(state.compaction());
-        self.wish(undone, wishes).await
+        let mut view_settings = self.shared.settings().wishes;
+        let undone = view_settings.undo(state.compaction());
+        self.store_view_settings(undone, view_settings).await
     }
 
-    /// Always show models a message in full, with all that belongs to it: a call with its results.
-    /// It is named by its number, as digests and `expand` name it. False if there is no such message,
-    /// or if it is pinned.
+    /// Always shows models a message in full, with its group: a call with its results. The message
+    /// is named by its number, as in digests and in `expand`. Returns false if there is no such
+    /// message, or if it is pinned already.
     ///
-    /// What is folded already is shown in full from the next compaction on.
+    /// If it is compacted already, it is shown in full from the next compaction on.
     ///
     /// ```
     /// use throughline::{Agent, Demo, Thread};
@@ -74,23 +74,23 @@ impl Thread {
     /// # }
     /// ```
     pub async fn pin(&self, number: u64) -> Result<bool> {
-        let mut wishes = self.shared.settings().wishes;
-        let pinned = wishes.pin(self.history().iter().map(|one| &**one), number);
-        self.wish(pinned, wishes).await
+        let mut view_settings = self.shared.settings().wishes;
+        let pinned = view_settings.pin(self.history().iter().map(|one| &**one), number);
+        self.store_view_settings(pinned, view_settings).await
     }
 
-    /// No longer show a message in full, once it is old enough to be folded; see [`Thread::pin`].
-    /// False if it was not pinned.
+    /// Removes a pin, so that the message may be compacted; see [`Thread::pin`]. Returns false if
+    /// it was not pinned.
     pub async fn unpin(&self, number: u64) -> Result<bool> {
-        let mut wishes = self.shared.settings().wishes;
-        let unpinned = wishes.unpin(self.history().iter().map(|one| &**one), number);
-        self.wish(unpinned, wishes).await
+        let mut view_settings = self.shared.settings().wishes;
+        let unpinned = view_settings.unpin(self.history().iter().map(|one| &**one), number);
+        self.store_view_settings(unpinned, view_settings).await
     }
 
-    /// The numbers of the messages that are pinned, as this handle last saw them.
+    /// The numbers of the pinned messages, as this handle last read them.
     pub fn pinned(&self) -> Vec<u64> {
-        let wishes = self.shared.settings().wishes;
-        wishes.pinned(self.history().iter().map(|one| &**one))
+        let view_settings = self.shared.settings().wishes;
+        view_settings.pinned(self.history().iter().map(|one| &**one))
     }
 
     /// The state where the next run begins.
@@ -104,13 +104,17 @@ impl Thread {
         Ok(store.open(scope, &at, 0).await?.state)
     }
 
-    /// Keep wishes that have changed; whether they have.
-    async fn wish(&self, changed: bool, wishes: ViewSettings) -> Result<bool> {
+    /// Stores changed view settings; returns whether there was a change.
+    async fn store_view_settings(
+        &self,
+        changed: bool,
+        view_settings: ViewSettings,
+    ) -> Result<bool> {
         if !changed {
             return Ok(false);
         }
         let mut settings = self.shared.settings();
-        settings.wishes = wishes;
+        settings.wishes = view_settings;
         if !self.shared.change_seed(&settings) {
             self.shared.write_settings(settings).await?;
         }

@@ -1,4 +1,4 @@
-//! Short ways to put agents on a stage, and to say what readers heard.
+//! Shorthands for agents of processes, and for what readers received.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) fn agent(process: &Process, client: &Client, tools: &[&Fake]) -> Agen
     built(process, client, tools, |builder| builder)
 }
 
-/// An agent of a process that is something special.
+/// An agent of a process with further settings.
 pub(crate) fn built(
     process: &Process,
     client: &Client,
@@ -38,12 +38,12 @@ pub(crate) fn built(
     change(builder).build().unwrap()
 }
 
-/// Begin a run that goes on while the test does something else.
+/// Starts a run that continues while the test does something else.
 pub(crate) fn start(how: How, run: Run<impl Order>) -> JoinHandle<Result<Outcome, RunFailed>> {
     tokio::spawn(async move { how.finish(run).await })
 }
 
-/// Tells when something got to a place, and keeps it there until it is let go.
+/// Reports when a task arrives at a place, and holds it there until it is released.
 #[derive(Clone)]
 pub(crate) struct Gate {
     reached: Arc<Semaphore>,
@@ -58,28 +58,28 @@ impl Gate {
         }
     }
 
-    /// Say that something got here.
+    /// Reports an arrival.
     pub(crate) fn reach(&self) {
         self.reached.add_permits(1);
     }
 
-    /// Go through, once that is allowed.
+    /// Waits until the gate is open.
     pub(crate) async fn pass(&self) {
         self.reach();
         self.opened.acquire().await.unwrap().forget();
     }
 
-    /// Wait until one more got here.
+    /// Waits for one more arrival.
     pub(crate) async fn reached(&self) {
         self.reached.acquire().await.unwrap().forget();
     }
 
-    /// Let everybody through from now on.
+    /// Lets all tasks through from now on.
     pub(crate) fn open(&self) {
         self.opened.add_permits(1000);
     }
 
-    /// Keep calls of a method of the process back.
+    /// Holds calls of a method of the process.
     pub(crate) fn at(process: &Process, method: &str) -> Self {
         let gate = Self::new();
         let kept = gate.clone();
@@ -91,7 +91,7 @@ impl Gate {
     }
 }
 
-/// A tool that waits at a gate, then says its own name.
+/// A tool that waits at a gate, and then returns its own name.
 pub(crate) fn gated(name: &str) -> (Fake, Gate) {
     let gate = Gate::new();
     let (kept, said) = (gate.clone(), name.to_owned());
@@ -120,7 +120,7 @@ pub(crate) async fn journals(process: &Process, thread: &ThreadId) -> Vec<Journa
     journals
 }
 
-/// What a journal says of a run: its state, and where its calls stand.
+/// The state of a run and of its calls, from its journal.
 pub(crate) fn standing(journal: &Journal) -> String {
     let mut out = journal.run.state.as_str().to_owned();
     for call in &journal.calls {
@@ -129,7 +129,7 @@ pub(crate) fn standing(journal: &Journal) -> String {
     out
 }
 
-/// Events in short; deltas of one content in a row are one word.
+/// Events in short form; consecutive deltas of one content are one word.
 pub(crate) fn told<'e>(events: impl IntoIterator<Item = &'e RunEvent>) -> String {
     let mut words: Vec<String> = Vec::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! What a run has to know of the place where it begins.
+//! The point of a thread at which a run begins.
 
 use throughline_model::json::RawJson;
 use throughline_store::{
@@ -6,49 +6,49 @@ use throughline_store::{
     Version,
 };
 
-/// A place in a thread, as it was read or as it is remembered.
+/// A point of a thread, as it was read or as it is cached.
 pub(crate) struct OpenedAt {
-    /// The node there; `None` while there is none.
+    /// The node there; `None` if the thread is empty.
     pub(crate) end: Option<End>,
     /// The state at that node.
     pub(crate) state: State,
-    /// How often the head of the thread has moved. Nobody remembers that.
+    /// How often the head of the thread has moved. Not known from the cache.
     pub(crate) version: Version,
-    /// Results of the node's run that were never sent.
+    /// Unsent results of the node's run.
     pub(crate) unsent: Vec<Entry>,
     /// The run that must be settled before the head can move.
     pub(crate) unsettled: Option<Run>,
-    /// How many messages wait in the queue.
+    /// The number of queued messages.
     pub(crate) queued: u64,
     /// The first run in the thread's line, which begins next.
     pub(crate) next: Option<RunId>,
-    /// What the store is to look at when a run begins here, because nobody else has.
+    /// What the store must check when a run begins here, because the point was not read.
     pub(crate) expects: Option<Expects>,
 }
 
-/// A node at which somebody goes on.
+/// A node at which a run continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) node: NodeId,
-    /// Whether calls in it wait for answers that are not on the branch.
+    /// Whether its calls wait for answers that are not on the branch.
     pub(crate) open: bool,
-    /// Whether its run has results that came after it and were never sent.
+    /// Whether its run has unsent results after it.
     pub(crate) unsent: bool,
 }
 
-/// What a run that is over leaves in memory about the place where it ended, for whoever goes on
-/// there. It is said of nodes only that wait for nothing: no run changes those any more.
+/// What a finished run leaves in memory about its node, for the run that continues there. Only for
+/// nodes without open calls and unsent results, because no run can change those.
 #[derive(Clone)]
-pub(crate) struct RememberedNode {
+pub(crate) struct CachedNode {
     pub(crate) scope: TenantScope,
     pub(crate) thread: ThreadId,
     pub(crate) state: State,
-    /// The thread's, as they are stored. Somebody may change them.
+    /// The settings of the thread, as stored. Other processes may change them.
     pub(crate) settings: Option<RawJson>,
 }
 
-impl RememberedNode {
-    /// About how many bytes it holds.
+impl CachedNode {
+    /// The held bytes, approximately.
     pub(crate) fn held_bytes(&self) -> usize {
         let state = match self.state.is_empty() {
             true => 0,
@@ -60,8 +60,8 @@ impl RememberedNode {
 }
 
 impl OpenedAt {
-    /// As a run left it.
-    pub(crate) fn known(node: NodeId, known: RememberedNode) -> Self {
+    /// The point at which a cached run ended.
+    pub(crate) fn known(node: NodeId, known: CachedNode) -> Self {
         Self {
             end: Some(End {
                 node,
@@ -90,7 +90,7 @@ impl OpenedAt {
             .or_else(|| open.map(|end| end.node.run))
     }
 
-    /// The node there.
+    /// The node.
     pub(crate) fn node(&self) -> Option<NodeId> {
         self.end.map(|end| end.node)
     }

@@ -19,7 +19,7 @@ fn storing() -> [ClientBuilder; 3] {
     .map(|builder| builder.api_key("k"))
 }
 
-/// Asks both ways; the answers and the body that was sent.
+/// Calls both methods; returns the answers and the body that was sent.
 async fn asked(
     builder: ClientBuilder,
     reply: Reply,
@@ -73,7 +73,7 @@ fn hi() -> View {
 #[tokio::test]
 async fn a_conversation_that_is_kept_here_is_stored_nowhere_and_continues_nothing() {
     for builder in storing() {
-        // Not even if the client was made as one that stores.
+        // Not even if the client was built to store.
         let builder = builder.target(|target| target.stored = true);
         let body = body(builder, &hi(), HistoryOwner::Caller).await;
         assert!(body.contains(r#""store":false"#), "{body}");
@@ -135,7 +135,8 @@ async fn a_result_whose_call_the_service_has_is_sent_as_a_result() {
     }
 }
 
-/// What an answer is kept under, read whole; a stream that is answered whole says the same.
+/// The id under which an answer is stored, read whole; a stream that is answered whole gives the
+/// same.
 async fn service(builder: ClientBuilder, kept: HistoryOwner<'_>, members: &str) -> Option<String> {
     let reply = match builder.dialect.wire {
         Wire::GeminiInteractions => format!(
@@ -176,7 +177,7 @@ async fn an_answer_says_what_it_is_kept_under() {
     let there = |id| HistoryOwner::Service { id };
     let conversation = r#","store":true,"conversation":{"id":"conv_1"}"#;
     let rows = [
-        // Nothing was to be kept, and nothing is said.
+        // Nothing was to be stored, and nothing was.
         (0, HistoryOwner::Caller, "", None),
         (
             0,
@@ -184,7 +185,7 @@ async fn an_answer_says_what_it_is_kept_under() {
             r#","store":false,"conversation":null"#,
             None,
         ),
-        // Kept although it was not to be.
+        // Stored although it was not to be.
         (0, HistoryOwner::Caller, r#","store":true"#, Some("resp_2")),
         (0, HistoryOwner::Caller, conversation, Some("conv_1")),
         (2, HistoryOwner::Caller, r#","store":true"#, Some("int_2")),
@@ -194,7 +195,7 @@ async fn an_answer_says_what_it_is_kept_under() {
         (0, there(Some("conv_1")), conversation, Some("conv_1")),
         (1, there(Some("conv_1")), r#","store":true"#, Some("conv_1")),
         (2, there(Some("int_1")), "", Some("int_2")),
-        // Not kept although it was to be.
+        // Not stored although it was to be.
         (0, there(Some("resp_1")), r#","store":false"#, None),
         (2, there(None), r#","store":false"#, None),
     ];
@@ -222,7 +223,7 @@ async fn what_cannot_be_kept_there_is_refused_before_it_is_sent() {
             assert_eq!(error.kind() == ErrorKind::Setup, !stores, "{error}");
         }
     }
-    // Overriding the abilities does not teach a format what it cannot say.
+    // Changed abilities do not make a format support storing.
     let chat = OpenAi::chat("m").api_key("k");
     let chat = chat.abilities(|abilities| abilities.stores_history = StoresHistory::Always);
     let kept = HistoryOwner::Service { id: Some("x") };

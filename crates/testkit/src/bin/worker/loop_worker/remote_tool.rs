@@ -1,4 +1,4 @@
-//! Tools that have their effect in another process.
+//! Tools whose effects happen in another process.
 
 use async_trait::async_trait;
 use throughline::Tool;
@@ -10,12 +10,12 @@ use throughline::tool::{
 use throughline_testkit::loopkill::{ToolKind, fold, post};
 
 /// A tool of the server of tools.
-pub(crate) struct Hand {
+pub(crate) struct RemoteTool {
     spec: ToolSpec,
     server: String,
 }
 
-impl Hand {
+impl RemoteTool {
     pub(crate) fn new(kind: ToolKind, server: &str) -> Result<Self, SchemaError> {
         let schema = r#"{"type":"object","properties":{"mark":{"type":"string"}},"required":["mark"],"additionalProperties":false}"#;
         let mut spec = ToolSpec::named(kind.name);
@@ -51,7 +51,7 @@ fn mark(arguments: &RawJson) -> String {
 }
 
 #[async_trait]
-impl Tool for Hand {
+impl Tool for RemoteTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -1,5 +1,5 @@
-//! How earlier calls and results are shown to a service, and which services were found not to take
-//! them as its own items.
+//! The form in which earlier calls and results are sent, and the services that refused their native
+//! form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,24 +12,24 @@ use throughline_wire::render::{Markers, Options, TextEmbed, ToolHistoryStrategy}
 use super::builder::ClientBuilder;
 use crate::client::Abilities;
 
-/// How earlier tool calls and their results are shown to a service.
+/// The form in which earlier tool calls and their results are sent to a service.
 ///
-/// Where the service keeps the conversation itself, what it has is gone on with in its own items,
-/// whatever this says.
+/// If the service stores the conversation itself, native items are used for what it has, whatever
+/// this says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum HistoryForm {
-    /// As its own items; as text for a while, once it refused those and took the text. One call is
-    /// asked twice for that, later ones are not.
+    /// Native items; text for a while after the service refused native items and accepted text.
+    /// That costs one repeated call.
     #[default]
     Auto,
-    /// As its own items, always.
+    /// Native items, always.
     Native,
-    /// Results as text of the user, calls not at all.
+    /// Results as text of the user; calls are omitted.
     Text,
 }
 
 impl HistoryForm {
-    /// All of them.
+    /// All forms.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Native, Self::Text];
 
     /// The stable name.
@@ -48,9 +48,9 @@ impl fmt::Display for HistoryForm {
     }
 }
 
-/// What a builder was told about this.
+/// The settings of the builder.
 #[derive(Clone)]
-pub(super) struct Wanted {
+pub(super) struct FormSettings {
     form: HistoryForm,
     markers: Option<Markers>,
     own: Option<Arc<dyn ToolHistoryStrategy>>,
@@ -58,22 +58,22 @@ pub(super) struct Wanted {
     clock: Arc<dyn Clock>,
 }
 
-/// How long a service is not tried again that did not take its own items.
-const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a service that refused native items is sent text.
+const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl Wanted {
-    pub(super) fn usual(clock: Arc<dyn Clock>) -> Self {
+impl FormSettings {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             form: HistoryForm::Auto,
             markers: None,
             own: None,
-            expiry: A_DAY,
+            expiry: DEFAULT_EXPIRY,
             clock,
         }
     }
 
-    /// What a client does about it, and what that says of its abilities.
-    pub(super) fn settle(self, abilities: &mut Abilities) -> Forms {
+    /// The client's forms, and the abilities that follow from them.
+    pub(super) fn chooser(self, abilities: &mut Abilities) -> FormChooser {
         let text = match self.markers {
             Some(markers) => Options::with_strategy(Arc::new(TextEmbed::with_markers(markers))),
             None => Options::text(),
@@ -97,7 +97,7 @@ impl Wanted {
         if matches!(rule, Rule::Text) {
             abilities.native_tool_history = false;
         }
-        Forms {
+        FormChooser {
             native: Options::default(),
             text,
             rule,
@@ -106,8 +106,8 @@ impl Wanted {
 }
 
 impl ClientBuilder {
-    /// How earlier tool calls and their results are shown to the service. A service whose abilities
-    /// lack `native_tool_history` is shown text in any case.
+    /// Sets the form in which earlier tool calls and their results are sent. A service whose
+    /// abilities lack `native_tool_history` is sent text in any case.
     ///
     /// ```
     /// use throughline::client::HistoryForm;
@@ -127,30 +127,30 @@ impl ClientBuilder {
         self
     }
 
-    /// A strategy of one's own in place of a form. It is used for every call, and nothing is tried
-    /// in another way.
+    /// Sets a strategy of the application instead of a form. It is used for every call, and no
+    /// other form is tried.
     #[must_use]
     pub fn tool_history_by(mut self, strategy: Arc<dyn ToolHistoryStrategy>) -> Self {
         self.history.own = Some(strategy);
         self
     }
 
-    /// What stands around results that are shown as text.
+    /// Sets what is written around results in text form.
     #[must_use]
     pub fn text_markers(mut self, markers: Markers) -> Self {
         self.history.markers = Some(markers);
         self
     }
 
-    /// How long [`HistoryForm::Auto`] remembers that the service took only text for a model: a day,
-    /// unless this says otherwise. After that its own items are tried again.
+    /// Sets how long [`HistoryForm::Auto`] remembers that the service accepted only text for a
+    /// model; a day by default. After that, native items are tried again.
     #[must_use]
     pub fn tool_history_expiry(mut self, expiry: Duration) -> Self {
         self.history.expiry = expiry;
         self
     }
 
-    /// Where the time comes from by which such things are forgotten.
+    /// Sets the clock of that memory.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.history.clock = clock;
@@ -160,14 +160,14 @@ impl ClientBuilder {
 
 /// The form of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum ItemForm {
     Native,
     Text,
-    /// By the application's own strategy.
+    /// The strategy of the application.
     Own,
 }
 
-impl Shown {
+impl ItemForm {
     /// The stable name.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -178,8 +178,8 @@ impl Shown {
     }
 }
 
-/// How a client shows calls and results.
-pub(super) struct Forms {
+/// Chooses the form of each request.
+pub(super) struct FormChooser {
     native: Options,
     text: Options,
     rule: Rule,
@@ -192,58 +192,58 @@ enum Rule {
     Own(Options),
 }
 
-/// Whether a service has calls behind a request that its results belong to.
+/// Whether the service has calls to which results of the request belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
-    Nothing,
-    Calls,
+pub(super) enum ServiceCalls {
+    Absent,
+    Present,
 }
 
-impl Forms {
-    /// In which form to ask for a model.
-    pub(super) fn first(&self, model: &str, behind: Behind) -> Shown {
-        match (&self.rule, behind) {
-            (Rule::Own(_), _) => Shown::Own,
-            // Text would leave the calls open that the service has.
-            (Rule::Auto(_) | Rule::Native | Rule::Text, Behind::Calls) => Shown::Native,
-            (Rule::Native, Behind::Nothing) => Shown::Native,
-            (Rule::Text, Behind::Nothing) => Shown::Text,
-            (Rule::Auto(refusals), Behind::Nothing) if refusals.hold(model) => Shown::Text,
-            (Rule::Auto(_), Behind::Nothing) => Shown::Native,
+impl FormChooser {
+    /// The form of the first request for a model.
+    pub(super) fn first(&self, model: &str, service_calls: ServiceCalls) -> ItemForm {
+        match (&self.rule, service_calls) {
+            (Rule::Own(_), _) => ItemForm::Own,
+            // Text would leave the service's calls without results.
+            (Rule::Auto(_) | Rule::Native | Rule::Text, ServiceCalls::Present) => ItemForm::Native,
+            (Rule::Native, ServiceCalls::Absent) => ItemForm::Native,
+            (Rule::Text, ServiceCalls::Absent) => ItemForm::Text,
+            (Rule::Auto(refusals), ServiceCalls::Absent) if refusals.hold(model) => ItemForm::Text,
+            (Rule::Auto(_), ServiceCalls::Absent) => ItemForm::Native,
         }
     }
 
-    /// Whether a request that was refused in a form may be made again as text.
-    pub(super) fn has_another(&self, form: Shown, behind: Behind) -> bool {
+    /// Whether a refused request may be repeated as text.
+    pub(super) fn has_another(&self, form: ItemForm, service_calls: ServiceCalls) -> bool {
         let auto = matches!(self.rule, Rule::Auto(_));
-        auto && form == Shown::Native && behind == Behind::Nothing
+        auto && form == ItemForm::Native && service_calls == ServiceCalls::Absent
     }
 
-    /// The service took text for a model, and nothing else.
-    pub(super) fn took_text(&self, model: &str) {
+    /// Records that the service accepted only text for a model.
+    pub(super) fn accepted_text(&self, model: &str) {
         if let Rule::Auto(refusals) = &self.rule {
             refusals.remember(model);
         }
     }
 
-    pub(super) fn options(&self, form: Shown) -> &Options {
+    pub(super) fn options(&self, form: ItemForm) -> &Options {
         match (form, &self.rule) {
-            (Shown::Own, Rule::Own(own)) => own,
-            (Shown::Text, _) => &self.text,
-            (Shown::Native | Shown::Own, _) => &self.native,
+            (ItemForm::Own, Rule::Own(own)) => own,
+            (ItemForm::Text, _) => &self.text,
+            (ItemForm::Native | ItemForm::Own, _) => &self.native,
         }
     }
 }
 
-/// For which models the service took only text, and since when. One for each client, so for all
-/// that share it.
+/// The models for which the service accepted only text, and since when. All users of a client share
+/// it.
 struct Refusals {
     clock: Arc<dyn Clock>,
     expiry: Duration,
     known: Mutex<BTreeMap<String, Millis>>,
 }
 
-/// Names of models come from requests: so many are remembered.
+/// How many models are remembered, because their names come from requests.
 const MOST_MODELS: usize = 1_024;
 
 impl Refusals {

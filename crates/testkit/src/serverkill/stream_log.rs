@@ -1,4 +1,5 @@
-//! What readers of streams were told: for each response, which bytes stand under which number.
+//! The events that readers of streams received: for each response, the bytes of each sequence
+//! number.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,17 +8,17 @@ use serde_json::Value;
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its number.
+    /// The sequence number.
     pub number: u64,
     /// Its type.
     pub kind: String,
-    /// What it says.
+    /// The data.
     pub data: Value,
     bytes: Vec<u8>,
 }
 
 impl Event {
-    /// Read a chunk of a body, which must be one frame. None for comments and the mark of the end.
+    /// Parses a chunk of a body, which must be one frame. `None` for comments and the end mark.
     pub fn read(chunk: &[u8]) -> Result<Option<Self>, String> {
         let text = std::str::from_utf8(chunk).map_err(|error| error.to_string())?;
         let bad = || format!("a chunk is not one frame: {text:?}");
@@ -44,29 +45,29 @@ impl Event {
         }))
     }
 
-    /// Whether a stream ends with it.
+    /// Whether the event ends a stream.
     pub fn is_last(&self) -> bool {
         let kinds = ["completed", "incomplete", "failed"];
         let kind = self.kind.strip_prefix("response.");
         kind.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// The response that it shows, if it does.
+    /// The response in the event, if it has one.
     pub fn response(&self) -> Option<&Value> {
         self.data.get("response")
     }
 }
 
-/// What all readers of all responses were told.
+/// The events that all readers of all responses received.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct StreamLog {
     events: HashMap<String, BTreeMap<u64, Vec<u8>>>,
     last: HashMap<String, u64>,
 }
 
-impl Told {
-    /// A reader of a response heard an event. It must be what others heard under its number.
-    pub fn hear(&mut self, response: &str, event: &Event) -> Result<(), String> {
+impl StreamLog {
+    /// Records an event. It must equal what other readers received under its number.
+    pub fn record(&mut self, response: &str, event: &Event) -> Result<(), String> {
         let told = self.events.entry(response.to_owned()).or_default();
         match told.get(&event.number) {
             None => {
@@ -105,7 +106,7 @@ impl Told {
         told.last_key_value().map(|(number, _)| *number)
     }
 
-    /// How many responses and events were heard.
+    /// The numbers of responses and events.
     pub fn count(&self) -> (usize, usize) {
         let events = self.events.values().map(BTreeMap::len).sum();
         (self.events.len(), events)

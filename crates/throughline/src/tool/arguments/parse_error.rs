@@ -1,4 +1,4 @@
-//! Saying where a text stopped being JSON, in words that help to correct it.
+//! Describes where a text stops being JSON, so that a model can correct it.
 
 use throughline_model::json::{JsonError, JsonErrorKind};
 
@@ -7,7 +7,7 @@ use super::ArgumentError;
 /// How much of the text before a mistake is shown, in characters.
 const BEFORE: usize = 40;
 
-/// What is wrong with a text that could not be read.
+/// The error for a text that is not JSON.
 pub(super) fn not_json(text: &str, error: JsonError) -> ArgumentError {
     let good = text.get(..error.offset).unwrap_or(text);
     let expected = match error.kind {
@@ -17,7 +17,7 @@ pub(super) fn not_json(text: &str, error: JsonError) -> ArgumentError {
             r#"one of \" \\ \/ \b \f \n \r \t or \u and four hex digits"#
         }
         JsonErrorKind::TrailingText => "nothing after the end of the object",
-        // These say it all themselves, and kinds to come may too.
+        // These kinds need no hint, and later kinds may not either.
         _ => "",
     };
     let skipped = good.chars().count().saturating_sub(BEFORE);
@@ -34,7 +34,7 @@ pub(super) fn not_json(text: &str, error: JsonError) -> ArgumentError {
     }
 }
 
-/// What may stand after the start of a document.
+/// What may follow at a place of a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Value,
@@ -45,7 +45,7 @@ enum Next {
     CommaOrEnd,
 }
 
-/// What could have come after a text that was good JSON so far.
+/// What could have followed a valid prefix of JSON.
 fn expected(good: &str) -> &'static str {
     let mut inside: Vec<u8> = Vec::new();
     let mut next = Next::Value;
@@ -92,7 +92,7 @@ fn expected(good: &str) -> &'static str {
     }
 }
 
-/// Go to the end of a string; whether there is one.
+/// Skips to the end of a string; false if it has none.
 fn skip_string(bytes: &mut std::str::Bytes<'_>) -> bool {
     while let Some(byte) = bytes.next() {
         match byte {

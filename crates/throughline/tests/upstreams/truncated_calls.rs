@@ -1,4 +1,4 @@
-//! Answers that the output limit ended inside of a call, from every vendor to the agent.
+//! Answers that the output limit cut off inside of a call, from every vendor to the agent.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use throughline_testkit::stage::{Fake, How};
 use throughline_testkit::upstream::{Extent, Fault, Recorded, Reply, Upstream};
 
 use crate::upstreams::common::{WIRES, client_of, run};
-use crate::upstreams::watch;
+use crate::upstreams::log_capture;
 
-/// What the model says in the end.
+/// The model's last answer.
 const DONE: &str = "Berth 7 is free.";
 
 fn call(id: &str, name: &str) -> Content {
@@ -25,7 +25,7 @@ fn call(id: &str, name: &str) -> Content {
 async fn cut(wire: &Wire) -> Upstream {
     let server = Upstream::of(wire.clone());
     if *wire == Wire::Gemini {
-        // This vendor leaves broken calls out. One that it tells of has arguments that read well.
+        // This vendor omits partial calls. A call that it reports has valid arguments.
         let contents = vec![call("f1", "berths"), call("f2", "tide")];
         let response = Response {
             id: Some("r1".into()),
@@ -55,7 +55,7 @@ async fn cut(wire: &Wire) -> Upstream {
 
 fn tool(name: &str) -> Fake {
     Fake::named(name).with(|spec| {
-        // Nothing is required: what is left of broken arguments would do.
+        // Nothing is required: partial arguments would be valid.
         let schema = r#"{"type":"object","properties":{"port":{"type":"string"}}}"#;
         spec.parameters = Parameters::parse(schema).unwrap();
     })
@@ -68,7 +68,7 @@ fn results(outcome: &Outcome) -> Vec<&ToolResult> {
 
 #[test]
 fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
-    watch::begin();
+    log_capture::begin();
     run(async {
         for wire in WIRES {
             for how in How::ALL {
@@ -84,7 +84,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
                 let outcome = how.finish(agent.run("When can I come in?")).await.unwrap();
                 assert_eq!(outcome.stop, StopReason::Done, "{wire} {how:?}");
                 assert_eq!(outcome.text(), DONE, "{wire} {how:?}");
-                // A model whose answer was broken by the way calls again.
+                // A model whose answer was cut off calls again.
                 let rounds = berths.runs();
                 assert_eq!(tide.runs(), rounds - 1, "{wire} {how:?}");
                 let calls = outcome.messages[1].contents.iter();
@@ -100,7 +100,7 @@ fn b247_a_call_cut_off_by_the_output_limit_is_refused_whatever_the_vendor() {
                 let text = format!("{:?}", results[1].output);
                 let limit = text.contains("the output limit cut the arguments");
                 assert!(limit, "{wire} {how:?}: {text}");
-                // The vendor takes the history that this makes.
+                // The vendor accepts the resulting history.
                 assert!(
                     server.requests().iter().all(Recorded::is_accepted),
                     "{wire}"

@@ -1,12 +1,12 @@
-//! What a message says to a model, as text.
+//! The text of messages.
 
 use throughline_model::json::{self, Node, Value};
 use throughline_model::{Arguments, Body, Content, Message, Output};
 
-/// All text of a message, one piece for each content: strings unescaped, arguments as their strings.
+/// All text of a message, one piece per content: strings unescaped, arguments as their strings.
 ///
-/// Reasoning is not among it: what one vendor thought does not go back.
-pub fn said(message: &Message) -> Vec<String> {
+/// Reasoning is not included, because it is not sent to other vendors.
+pub fn message_texts(message: &Message) -> Vec<String> {
     message.contents.iter().map(content).collect()
 }
 

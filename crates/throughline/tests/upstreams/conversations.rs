@@ -14,7 +14,7 @@ use throughline_testkit::upstream::{KEY, Recorded, Reply, Script, Upstream};
 use crate::upstreams::common::{
     Ask, READINGS, WIRES, all_words, ask, client_of, run, run_in_turns,
 };
-use crate::upstreams::watch;
+use crate::upstreams::log_capture;
 
 /// A red pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -37,7 +37,7 @@ fn script() -> Script {
     ])
 }
 
-/// The answers to the calls of a response.
+/// The results for the calls of a response.
 fn results(response: &Response) -> Option<Message> {
     let calls = response.messages[0].contents.iter();
     let results: Vec<Content> = calls
@@ -56,7 +56,7 @@ fn results(response: &Response) -> Option<Message> {
     (!results.is_empty()).then(|| Message::new(Role::Tool, results))
 }
 
-/// Talk until the script is over; gives every answer.
+/// Plays the script to its end; returns every answer.
 async fn talk(wire: Wire, reading: Reading, effort: Option<Effort>) -> (Vec<Response>, Upstream) {
     let upstream = Upstream::start(wire, script()).await;
     let client: Arc<dyn ChatClient> = Arc::new(client_of(&upstream).build_bare().unwrap());
@@ -105,7 +105,7 @@ async fn talk(wire: Wire, reading: Reading, effort: Option<Effort>) -> (Vec<Resp
 
 #[test]
 fn a_strict_server_accepts_every_turn_and_both_readings_are_one_answer() {
-    watch::begin();
+    log_capture::begin();
     run(async {
         for wire in WIRES {
             for effort in [None, Some(Effort::Medium), Some(Effort::Off)] {
@@ -122,7 +122,7 @@ fn a_strict_server_accepts_every_turn_and_both_readings_are_one_answer() {
             }
         }
     });
-    assert!(!watch::logged().contains(KEY));
+    assert!(!log_capture::logged().contains(KEY));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn reasoning_goes_back_to_the_vendor_that_thought() {
 
 #[test]
 fn one_connection_serves_one_call_after_the_other() {
-    // With several threads a call may begin before the connection knows that it is free.
+    // With several threads a call may begin before the connection is back in the pool.
     run_in_turns(async {
         for wire in WIRES {
             for reading in READINGS {
@@ -170,7 +170,7 @@ fn one_connection_serves_one_call_after_the_other() {
 
 #[test]
 fn a_key_that_a_server_repeats_goes_no_further() {
-    watch::begin();
+    log_capture::begin();
     run(async {
         for wire in WIRES {
             for reading in READINGS {
@@ -193,7 +193,7 @@ fn a_key_that_a_server_repeats_goes_no_further() {
             }
         }
     });
-    assert!(!watch::logged().contains(KEY));
+    assert!(!log_capture::logged().contains(KEY));
 }
 
 #[test]

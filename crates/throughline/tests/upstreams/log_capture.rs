@@ -1,4 +1,4 @@
-//! Collects what is logged, to look for keys in it.
+//! Records log output, to search it for keys.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Mutex, Once, PoisonError};
@@ -50,14 +50,14 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// Collect from now on, at every level, from everyone.
+/// Records from now on, at every level, from every target.
 pub(crate) fn begin() {
     ONCE.call_once(|| {
         tracing::subscriber::set_global_default(Collector).expect("nobody else collects");
     });
 }
 
-/// What was logged so far.
+/// The log output so far.
 pub(crate) fn logged() -> String {
     LOGGED
         .lock()

@@ -1,14 +1,14 @@
-//! What an agent says to the outside, one line for each.
+//! The reports of an agent, one per line.
 
 use std::fmt;
 use std::str::FromStr;
 
 use throughline_store::{Effect, Mode, RunId};
 
-/// One thing that an agent says. Unless it says otherwise, the store has acknowledged it.
+/// A report of an agent. Unless its documentation says otherwise, the store has acknowledged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// The process is at work.
+pub enum AgentEvent {
+    /// The process has started.
     Ready,
     /// A run is about to be begun under a key.
     Trying {
@@ -17,7 +17,7 @@ pub enum Word {
         /// The run.
         run: RunId,
     },
-    /// It was.
+    /// The run began.
     Begun {
         /// The run.
         run: RunId,
@@ -45,26 +45,26 @@ pub enum Word {
         /// Which.
         step: u32,
     },
-    /// A tool is called now.
+    /// A tool is about to be called.
     Tool {
         /// The run.
         run: RunId,
         /// The step.
         step: u32,
-        /// The call in it.
+        /// The index of the call in its step.
         position: u32,
-        /// What the tool is declared to be.
+        /// The declared effect of the tool.
         effect: Effect,
-        /// The key that it got.
+        /// The idempotency key of the call.
         key: String,
     },
-    /// Its result is recorded.
+    /// A result is recorded.
     Result {
         /// The run.
         run: RunId,
         /// The step.
         step: u32,
-        /// The call in it.
+        /// The index of the call in its step.
         position: u32,
     },
     /// Events are stored up to this number.
@@ -99,12 +99,12 @@ pub enum Word {
         /// The thread.
         thread: String,
     },
-    /// It was.
+    /// The thread was deleted.
     Deleted {
         /// The thread.
         thread: String,
     },
-    /// How many operations were done, refused as documented, and failed for the storage's sake.
+    /// How many operations were done, refused as documented, and failed because of the storage.
     Count {
         /// Done.
         done: u64,
@@ -113,14 +113,14 @@ pub enum Word {
         /// Failed.
         failed: u64,
     },
-    /// Something that no agent should meet.
+    /// An error that no agent should get.
     Trouble {
-        /// What.
+        /// The error.
         what: String,
     },
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for AgentEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready => f.write_str("ready"),
@@ -160,15 +160,15 @@ impl fmt::Display for Word {
     }
 }
 
-impl FromStr for Word {
+impl FromStr for AgentEvent {
     type Err = String;
 
     fn from_str(line: &str) -> Result<Self, String> {
-        read(line).ok_or_else(|| format!("no word of an agent: {line}"))
+        read(line).ok_or_else(|| format!("not an event of an agent: {line}"))
     }
 }
 
-fn read(line: &str) -> Option<Word> {
+fn read(line: &str) -> Option<AgentEvent> {
     let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
     let words: Vec<&str> = rest.split(' ').collect();
     let run = || words.first()?.parse::<RunId>().ok();
@@ -176,12 +176,12 @@ fn read(line: &str) -> Option<Word> {
     let count = |at: usize| words.get(at)?.parse::<u64>().ok();
     let thread = || Some((*words.first()?).to_owned());
     Some(match kind {
-        "ready" => Word::Ready,
-        "trying" => Word::Trying {
+        "ready" => AgentEvent::Ready,
+        "trying" => AgentEvent::Trying {
             key: (*words.first()?).to_owned(),
             run: words.get(1)?.parse().ok()?,
         },
-        "begun" => Word::Begun {
+        "begun" => AgentEvent::Begun {
             run: run()?,
             thread: (*words.get(1)?).to_owned(),
             mode: match *words.get(2)? {
@@ -190,43 +190,43 @@ fn read(line: &str) -> Option<Word> {
                 _ => return None,
             },
         },
-        "claimed" => Word::Claimed { run: run()? },
-        "model" => Word::Model {
+        "claimed" => AgentEvent::Claimed { run: run()? },
+        "model" => AgentEvent::Model {
             run: run()?,
             step: number(1)?,
         },
-        "step" => Word::Step {
+        "step" => AgentEvent::Step {
             run: run()?,
             step: number(1)?,
         },
-        "tool" => Word::Tool {
+        "tool" => AgentEvent::Tool {
             run: run()?,
             step: number(1)?,
             position: number(2)?,
             effect: Effect::named(words.get(3)?)?,
             key: (*words.get(4)?).to_owned(),
         },
-        "result" => Word::Result {
+        "result" => AgentEvent::Result {
             run: run()?,
             step: number(1)?,
             position: number(2)?,
         },
-        "events" => Word::Events {
+        "events" => AgentEvent::Events {
             run: run()?,
             end: count(1)?,
         },
-        "parked" => Word::Parked { run: run()? },
-        "done" => Word::Done { run: run()? },
-        "closed" => Word::Closed { run: run()? },
-        "failed" => Word::Failed { run: run()? },
-        "deleting" => Word::Deleting { thread: thread()? },
-        "deleted" => Word::Deleted { thread: thread()? },
-        "count" => Word::Count {
+        "parked" => AgentEvent::Parked { run: run()? },
+        "done" => AgentEvent::Done { run: run()? },
+        "closed" => AgentEvent::Closed { run: run()? },
+        "failed" => AgentEvent::Failed { run: run()? },
+        "deleting" => AgentEvent::Deleting { thread: thread()? },
+        "deleted" => AgentEvent::Deleted { thread: thread()? },
+        "count" => AgentEvent::Count {
             done: count(0)?,
             refused: count(1)?,
             failed: count(2)?,
         },
-        "trouble" => Word::Trouble {
+        "trouble" => AgentEvent::Trouble {
             what: rest.to_owned(),
         },
         _ => return None,

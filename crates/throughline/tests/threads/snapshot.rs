@@ -1,30 +1,30 @@
-//! What the store has of a thread, in short words that tests can compare.
+//! The stored state of a thread, in a short form that tests can compare.
 
 use std::fmt;
 
 use throughline::store::{At, CallState, Entry, Journal, RunFilter, ThreadId};
 use throughline_testkit::stage::{Process, short};
 
-/// What the store has of a thread and of its newest run.
+/// The stored state of a thread and of its newest run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct Snapshot {
     /// The history that every reader sees.
     pub(crate) history: String,
-    /// How often the head moved.
+    /// How often the head has moved.
     pub(crate) version: u64,
-    /// Whether the node at the head waits for results.
+    /// Whether the node at the head is open.
     pub(crate) open: bool,
-    /// Results that the next run sends first.
+    /// Unsent results, which the next run sends first.
     pub(crate) unsent: String,
-    /// Where the newest run stands.
+    /// The state of the newest run.
     pub(crate) run: &'static str,
     /// Its calls.
     pub(crate) calls: String,
-    /// All that the journal has of it.
+    /// Everything that its journal has.
     pub(crate) journal: String,
 }
 
-impl fmt::Display for Look {
+impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -55,8 +55,8 @@ fn word(state: CallState) -> &'static str {
     }
 }
 
-/// Look at a thread.
-pub(crate) async fn look(process: &Process, thread: &ThreadId) -> Look {
+/// Reads the state of a thread.
+pub(crate) async fn snapshot(process: &Process, thread: &ThreadId) -> Snapshot {
     let (store, scope) = (&process.store, process.scope());
     let at = At::Thread(thread.clone());
     let opened = store.open(&scope, &at, usize::MAX).await.unwrap();
@@ -66,7 +66,7 @@ pub(crate) async fn look(process: &Process, thread: &ThreadId) -> Look {
         .iter()
         .map(|call| format!("{} {}", call.call, word(call.state)))
         .collect();
-    Look {
+    Snapshot {
         history: shortly(&opened.entries),
         version: opened.thread.version.0,
         open: opened.tip.is_some_and(|tip| tip.open),

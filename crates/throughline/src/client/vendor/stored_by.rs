@@ -1,4 +1,5 @@
-//! Who keeps a conversation: what a request continues, and under which id its answer is kept.
+//! Service-owned conversations: what a request continues, and the id under which its answer is
+//! stored.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,34 +12,34 @@ use throughline_wire::validate::Chained;
 use super::VendorClient;
 use crate::client::{ChatRequest, ClientError, HistoryOwner, StoresHistory};
 
-/// Members of a body that name what it continues.
+/// Members of a body that name the continued conversation.
 const NAMES: [&str; 3] = [
     "previous_response_id",
     "conversation",
     "previous_interaction_id",
 ];
 
-/// Who keeps the conversation of one call.
+/// Which side stores the conversation of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
-    /// We do.
-    Here,
-    /// The service does, from what it has on.
-    There(Option<ChainAt>),
+pub(super) enum StoredBy {
+    /// Our store.
+    Us,
+    /// The service, which continues from this.
+    Service(Option<ChainAt>),
 }
 
 impl VendorClient {
-    /// Who keeps the conversation, if the service can do what the request wants.
-    pub(super) fn keeping(&self, request: &ChatRequest<'_>) -> Result<Keeping, ClientError> {
-        let keeping = match request.history_owner {
-            HistoryOwner::Caller => Keeping::Here,
-            HistoryOwner::Service { id } => Keeping::There(self.continued(id)?),
+    /// Which side stores the conversation, if the service supports what the request asks for.
+    pub(super) fn stored_by(&self, request: &ChatRequest<'_>) -> Result<StoredBy, ClientError> {
+        let stored_by = match request.history_owner {
+            HistoryOwner::Caller => StoredBy::Us,
+            HistoryOwner::Service { id } => StoredBy::Service(self.continued(id)?),
         };
-        self.agreed(&keeping, request.settings)?;
-        Ok(keeping)
+        self.check_agreement(&stored_by, request.settings)?;
+        Ok(stored_by)
     }
 
-    /// What the service knows the conversation by.
+    /// The service's reference to the conversation.
     fn continued(&self, id: Option<&str>) -> Result<Option<ChainAt>, ClientError> {
         let stores = self.abilities.stores_history != StoresHistory::Never;
         let named = |id: &str| match self.dialect.wire {
@@ -50,7 +51,7 @@ impl VendorClient {
             }
             Wire::OpenAiChat | Wire::Anthropic | Wire::Gemini | Wire::Other(_) => None,
         };
-        // Whether the format can say it at all does not depend on the id.
+        // Whether the format supports this does not depend on the id.
         if !stores || named("").is_none() {
             return Err(self.setup(
                 "this service keeps no conversations: keep the thread's history here, or ask a \
@@ -64,9 +65,13 @@ impl VendorClient {
         }
     }
 
-    /// Whether the caller's own members say the same as the request. They win over what we write,
-    /// so another id would go out in the place of the thread's.
-    fn agreed(&self, keeping: &Keeping, settings: &Settings) -> Result<(), ClientError> {
+    /// Checks that the caller's own members agree with the request. They override what we write, so
+    /// another id would replace the thread's.
+    fn check_agreement(
+        &self,
+        stored_by: &StoredBy,
+        settings: &Settings,
+    ) -> Result<(), ClientError> {
         let chained = matches!(
             self.dialect.wire,
             Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions
@@ -75,9 +80,11 @@ impl VendorClient {
             return Ok(());
         };
         let extra = extra.value();
-        let expected = match keeping {
-            Keeping::Here | Keeping::There(None) => None,
-            Keeping::There(Some(ChainAt::Response(id) | ChainAt::Conversation(id))) => Some(&**id),
+        let expected = match stored_by {
+            StoredBy::Us | StoredBy::Service(None) => None,
+            StoredBy::Service(Some(ChainAt::Response(id) | ChainAt::Conversation(id))) => {
+                Some(&**id)
+            }
         };
         for name in NAMES {
             let Some(value) = extra.get(name) else {
@@ -92,7 +99,7 @@ impl VendorClient {
             }
         }
         let stores = extra.get("store").and_then(Value::as_bool);
-        if stores == Some(false) && *keeping != Keeping::Here {
+        if stores == Some(false) && *stored_by != StoredBy::Us {
             return Err(self.setup(
                 "`store` is false among the extra members, but the service is to keep the \
                  conversation: take it out, or keep the thread's history here",
@@ -102,19 +109,19 @@ impl VendorClient {
     }
 }
 
-impl Keeping {
-    /// Whom the messages are rendered for, and whom the body is written for.
+impl StoredBy {
+    /// The targets for which the messages are rendered and the body is written.
     ///
-    /// They differ in the first request of a conversation: the service is to keep what it hears,
-    /// but has nothing yet that the messages could refer to.
+    /// They differ in the first request of a conversation: the service is to store it, but has
+    /// nothing yet to which messages could refer.
     pub(super) fn targets<'t>(
         &self,
         plain: Cow<'t, Target>,
         messages: &[impl AsRef<Message>],
     ) -> (Cow<'t, Target>, Cow<'t, Target>) {
         let at = match self {
-            Self::Here => return (plain.clone(), plain),
-            Self::There(at) => at,
+            Self::Us => return (plain.clone(), plain),
+            Self::Service(at) => at,
         };
         let chain = at.clone().map(|at| Chain {
             at,
@@ -135,8 +142,8 @@ impl Keeping {
         (Cow::Owned(said), Cow::Owned(body))
     }
 
-    /// The id under which the service keeps the conversation after an answer: `said` by the body,
-    /// or what follows from the request where the body says nothing.
+    /// The id under which the service stores the conversation after an answer: `said` by the body,
+    /// or else derived from the request.
     pub(super) fn service(
         &self,
         said: Option<String>,
@@ -144,14 +151,15 @@ impl Keeping {
         vendor: Option<&Vendor>,
     ) -> Option<String> {
         let at = match self {
-            Self::Here => return said,
-            Self::There(at) => at,
+            Self::Us => return said,
+            Self::Service(at) => at,
         };
         if refuses_to_store(vendor) {
             return None;
         }
         match at {
-            // A response of a conversation is kept too, but it is the conversation that goes on.
+            // The service stores each response, too, but the conversation's id is the one to
+            // continue.
             Some(ChainAt::Conversation(conversation)) => {
                 let other = said.filter(|said| Some(&**said) != id);
                 Some(other.unwrap_or_else(|| conversation.clone()))
@@ -161,7 +169,7 @@ impl Keeping {
     }
 }
 
-/// Results in these messages whose calls are not in them: the service has the calls.
+/// Results in these messages whose calls are not in them, because the service has the calls.
 fn answered_from_outside(messages: &[impl AsRef<Message>]) -> BTreeSet<String> {
     let mut called = BTreeSet::new();
     let mut open = BTreeSet::new();
@@ -180,7 +188,7 @@ fn answered_from_outside(messages: &[impl AsRef<Message>]) -> BTreeSet<String> {
     open
 }
 
-/// Whether a body says that it was not kept.
+/// Whether a body says that it was not stored.
 fn refuses_to_store(vendor: Option<&Vendor>) -> bool {
     let Some(Form::Item(body)) = vendor.map(|vendor| &vendor.form) else {
         return false;
