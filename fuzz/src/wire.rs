@@ -5,7 +5,7 @@ use throughline_model::{Fold, Message};
 use throughline_wire::sse::{Decoder, Frame, Limits};
 use throughline_wire::{Codec, Losses, Wire, codec};
 
-fn known(wire: &Wire) -> &'static dyn Codec {
+fn known(wire: &Wire) -> &'static Codec {
     codec(wire).expect("the targets are the known formats")
 }
 
@@ -66,7 +66,7 @@ pub fn decode(wire: &Wire, data: &[u8]) {
     }
 }
 
-fn fold(codec: &dyn Codec, frames: &[Frame]) {
+fn fold(codec: &Codec, frames: &[Frame]) {
     let mut decoder = codec.stream();
     let mut fold = Fold::new();
     for frame in frames {

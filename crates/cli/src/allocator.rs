@@ -11,7 +11,7 @@ const VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 
 /// Set the variable and execute this program again, unless the environment has the variable.
 #[cfg(unix)]
-pub(crate) fn give_back_at_once() {
+pub(crate) fn purge_freed_memory_at_once() {
     use std::os::unix::process::CommandExt as _;
 
     if std::env::var_os(VARIABLE).is_some() {
@@ -29,4 +29,4 @@ pub(crate) fn give_back_at_once() {
 
 /// There is no `exec` outside of Unix.
 #[cfg(not(unix))]
-pub(crate) fn give_back_at_once() {}
+pub(crate) fn purge_freed_memory_at_once() {}

@@ -126,7 +126,7 @@ pub(crate) struct Convert {
     pub(crate) repair: bool,
 
     #[command(flatten)]
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: InputLimits,
 
     /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
@@ -161,7 +161,7 @@ pub(crate) struct Validate {
     pub(crate) other_account: bool,
 
     #[command(flatten)]
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: InputLimits,
 
     /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
@@ -178,7 +178,7 @@ pub(crate) enum Generation {
 
 /// Limits on the size of input files.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Bounds {
+pub(crate) struct InputLimits {
     /// Refuse files larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) max_bytes: usize,
@@ -192,7 +192,7 @@ pub(crate) struct Bounds {
     pub(crate) max_event_bytes: usize,
 }
 
-impl Bounds {
+impl InputLimits {
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             file_bytes: self.max_bytes,

@@ -17,9 +17,9 @@ use throughline_wire::{
 };
 
 use crate::args::{Compact, Strategy};
-use crate::changes;
 use crate::failure::Failure;
 use crate::input;
+use crate::losses;
 use crate::output;
 use crate::progress;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
     }
     output::document(&converted.output, false)?;
     output::note(&line(&report, shown));
-    changes::say(&converted.losses, &converted.repairs);
+    losses::print(&converted.losses, &converted.repairs);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageDisplay {
     /// All of them, as they were.
-    AsTheyWere,
+    Unchanged,
     /// Some of them differently.
     Changed,
 }
@@ -63,17 +63,17 @@ impl MessageDisplay {
         let same = history
             .record()
             .zip(view)
-            .take_while(|((_, told), shown)| Arc::ptr_eq(told, shown))
+            .take_while(|((_, message), shown)| Arc::ptr_eq(message, shown))
             .count();
         if same == view.len() && history.record().count() == same {
-            Self::AsTheyWere
+            Self::Unchanged
         } else {
             Self::Changed
         }
     }
 }
 
-/// The line for people. Some results are shown in another way before anything is digested.
+/// The summary for people. Some results are shown in another way before anything is digested.
 pub(crate) fn line(report: &Report, shown: MessageDisplay) -> String {
     match (report.stayed, report.epoch, shown) {
         (Some(_), 0, MessageDisplay::Changed) => format!(
@@ -95,15 +95,15 @@ fn compact(
         recent_calls: args.recent,
         ..Policy::default()
     });
-    let units = feed(&mut history, request);
-    let scale = first_guess(to);
+    let units = push_messages(&mut history, request);
+    let scale = initial_scale(to);
     let call = Call {
         overhead: scale.tokens(overhead(request)),
         scale,
         open: Vec::new(),
     };
     let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
-    let mut report = settle(&mut history, planned);
+    let mut report = install_epoch(&mut history, planned);
     // No model was sent part of this file before, so it is compared with the whole file.
     report.tokens_before = call.overhead + scale.tokens(units);
     let shown = MessageDisplay::of(&history);
@@ -116,7 +116,7 @@ fn compact(
 
 /// Push the messages with the numbers that an import gives them: system text goes before. Returns
 /// the units of all of them.
-fn feed(history: &mut ToolHistory, request: &mut Request) -> u64 {
+fn push_messages(history: &mut ToolHistory, request: &mut Request) -> u64 {
     let messages = std::mem::take(&mut request.messages);
     let total = messages.len() as u64;
     let mut next = if request.system.is_empty() { 1 } else { 2 };
@@ -136,8 +136,8 @@ fn feed(history: &mut ToolHistory, request: &mut Request) -> u64 {
     sum
 }
 
-/// Let a planned epoch hold.
-pub(crate) fn settle(history: &mut ToolHistory, planned: Planned) -> Report {
+/// Install a planned epoch.
+pub(crate) fn install_epoch(history: &mut ToolHistory, planned: Planned) -> Report {
     match planned {
         Planned::Unchanged(report) => report,
         Planned::Epoch(epoch, report) => {
@@ -165,7 +165,7 @@ fn overhead(request: &Request) -> u64 {
 }
 
 /// How the models of a format count, as long as nothing was billed.
-fn first_guess(format: &Format) -> Scale {
+fn initial_scale(format: &Format) -> Scale {
     let family = match format {
         Format::Vendor(Wire::Anthropic) => "claude",
         Format::Vendor(_) | Format::Neutral => "",
@@ -180,7 +180,7 @@ fn written(
     shown: MessageDisplay,
 ) -> Converted {
     match (args.strategy, shown) {
-        (Strategy::Native, MessageDisplay::AsTheyWere) => {
+        (Strategy::Native, MessageDisplay::Unchanged) => {
             convert_transcript(transcript, &args.from, to)
         }
         (Strategy::Native, MessageDisplay::Changed) => {
@@ -199,7 +199,7 @@ fn form(converted: &Converted, report: &Report) -> String {
     let mut object = ObjectWriter::new(&mut out);
     object.raw("output", &converted.output);
     object.raw("report", &report.to_json());
-    changes::write(&mut object, &converted.losses, &converted.repairs);
+    losses::write(&mut object, &converted.losses, &converted.repairs);
     object.end();
     out
 }

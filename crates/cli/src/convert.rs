@@ -6,9 +6,9 @@ use throughline_model::json::ObjectWriter;
 use throughline_wire::{ConvertOptions, Converted, Repairing, convert};
 
 use crate::args::Convert;
-use crate::changes;
 use crate::failure::Failure;
 use crate::input;
+use crate::losses;
 use crate::output;
 
 pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Convert, as_json: bool) -> Result<ExitCode, Failure> {
         output::document(&report(&converted, Some(&converted.output)), args.pretty)?;
     } else {
         output::document(&converted.output, args.pretty)?;
-        changes::say(&converted.losses, &converted.repairs);
+        losses::print(&converted.losses, &converted.repairs);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -46,7 +46,7 @@ fn report(converted: &Converted, output: Option<&str>) -> String {
     if let Some(output) = output {
         object.raw("output", output);
     }
-    changes::write(&mut object, &converted.losses, &converted.repairs);
+    losses::write(&mut object, &converted.losses, &converted.repairs);
     object.end();
     out
 }

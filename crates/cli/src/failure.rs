@@ -17,9 +17,9 @@ pub(crate) struct Failure {
     code: u8,
 }
 
-/// No, or unreadable.
+/// The exit code of a command that failed.
 const FAILED: u8 = 1;
-/// Wrong usage.
+/// The exit code of a wrong command line.
 pub(crate) const USAGE: u8 = 2;
 
 /// Commands of the contract that later versions bring.
@@ -36,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// A file that does not say what it should.
+    /// A file that is not of its format.
     pub(crate) fn decode(error: DecodeError, file: Option<&Path>) -> Self {
         let mut failure = Self::new(format!("{}: {error}", name(file)), FAILED);
         if let Problem::Json(error) = &error.problem {
@@ -82,7 +82,7 @@ impl Failure {
         )
     }
 
-    /// A command that could not do its work, in words.
+    /// Any other failure.
     pub(crate) fn other(message: impl Into<String>) -> Self {
         Self::new(message.into(), FAILED)
     }

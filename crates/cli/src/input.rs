@@ -1,4 +1,4 @@
-//! Reading what the commands work on.
+//! Reads the input of commands.
 
 use std::io::Read as _;
 use std::path::Path;

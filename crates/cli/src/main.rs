@@ -2,12 +2,12 @@
 
 mod allocator;
 mod args;
-mod changes;
 mod compact;
 mod completions;
 mod convert;
 mod failure;
 mod input;
+mod losses;
 mod output;
 mod progress;
 mod resume;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Err(error) => return output::usage_error(&error),
     };
     let Some(command) = &args.command else {
-        return done(serve::run(&args, None), args.json);
+        return exit_code(serve::run(&args, None), args.json);
     };
     if let Some(flag) = args.serve.first_given().filter(|_| !command.is_serve()) {
         let text = format!("{flag} is for serve alone; leave it out");
@@ -58,10 +58,10 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions::run(completions),
         Command::NotImplemented(words) => Err(Failure::not_implemented("", words)),
     };
-    done(result, args.json)
+    exit_code(result, args.json)
 }
 
-fn done(result: Result<ExitCode, Failure>, as_json: bool) -> ExitCode {
+fn exit_code(result: Result<ExitCode, Failure>, as_json: bool) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => output::failure(&failure, as_json),

@@ -40,9 +40,9 @@ fn write(pieces: &[&[u8]]) -> Result<(), Failure> {
     }
 }
 
-/// One line for the person at the terminal.
+/// One line for people, on standard error.
 pub(crate) fn note(line: &str) {
-    // Standard error may be closed; there is nowhere else to say it.
+    // Standard error may be closed; there is no other place to report that.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 

@@ -1,4 +1,4 @@
-//! How far long work has come: one line on a terminal, nothing anywhere else.
+//! The progress of long work: one line on a terminal, otherwise nothing.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use throughline_store::Progress;
 /// Drawing more often only costs time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The line.
+/// A line that is drawn again as the work goes on.
 pub(crate) struct Line {
     what: &'static str,
     /// When it was last drawn; `None` if there is no terminal.
@@ -27,7 +27,7 @@ impl Line {
         }
     }
 
-    /// Draw it, if it is time.
+    /// Draw the line, unless it was drawn just now.
     pub(crate) fn show(&mut self, progress: Progress) {
         let Some(drawn) = &mut self.drawn else {
             return;

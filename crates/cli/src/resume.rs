@@ -1,4 +1,4 @@
-//! `throughline runs resume`: go on with a run that was left, with the agents of the configuration.
+//! `throughline runs resume`: resume a run that was left, with the agents of the configuration.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,15 +9,15 @@ use throughline_store::{Authority, RunId};
 
 use crate::args::Args;
 use crate::failure::Failure;
-use crate::store::is_there;
+use crate::store::check_exists;
 use crate::{output, serve};
 
-/// Go on with a run, and wait for its end.
+/// Resume a run, and wait for its end.
 pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<ExitCode, Failure> {
     let sources = serve::sources_of(args, config);
-    let config = Config::load(&sources).map_err(|error| serve::misread(&error))?;
+    let config = Config::load(&sources).map_err(|error| serve::config_failure(&error))?;
     let store = config.server.store.clone();
-    is_there(&store)?;
+    check_exists(&store)?;
     let scope = Authority::assume().scope(args.tenant.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<E
         .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
     let ended = runtime.block_on(resume(config, &scope, run));
     let stop = ended.map_err(|error| match &error {
-        ServeError::Config(error) => serve::misread(error),
+        ServeError::Config(error) => serve::config_failure(error),
         ServeError::Store(_) => Failure::other(format!("{store}: {error}")),
         _ => Failure::other(error.to_string()),
     })?;

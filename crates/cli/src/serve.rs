@@ -1,4 +1,4 @@
-//! `throughline serve`: read the configuration, start, say where, and wait for the end.
+//! `throughline serve`: read the configuration, start, print the address, and wait for the end.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
         return Err(Failure::usage(text));
     }
     let sources = sources(args, given);
-    let config = Config::load(&sources).map_err(|error| misread(&error))?;
-    allocator::give_back_at_once();
+    let config = Config::load(&sources).map_err(|error| config_failure(&error))?;
+    allocator::purge_freed_memory_at_once();
     log_to_stderr(&config.server.log, config.server.log_format)
         .map_err(|error| Failure::usage(error.to_string()))?;
     let store = config.server.store.clone();
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, given: Option<&Serve>) -> Result<ExitCode, Failur
             Failure::other(format!("signal handlers cannot be installed: {error}"))
         })?;
         let server = serve(config).await.map_err(|error| match &error {
-            ServeError::Config(error) => misread(error),
+            ServeError::Config(error) => config_failure(error),
             ServeError::Store(_) => Failure::other(format!("{store}: {error}")),
             _ => Failure::other(error.to_string()),
         })?;
@@ -92,12 +92,12 @@ fn sources(args: &Args, given: Option<&Serve>) -> Sources {
     }
 }
 
-pub(crate) fn misread(error: &ConfigError) -> Failure {
+pub(crate) fn config_failure(error: &ConfigError) -> Failure {
     let key = error.key().unwrap_or_default();
     Failure::configuration(error.to_string(), key, error.line())
 }
 
-/// What is said when it has started.
+/// What is printed when the server has started.
 struct Banner<'s> {
     server: &'s Server,
     file: Option<&'s Path>,

@@ -3,7 +3,7 @@
 use throughline_store::Millis;
 
 /// A time as `2026-11-15 05:47:52`, in UTC.
-pub(crate) fn shown(millis: Millis) -> String {
+pub(crate) fn format_utc(millis: Millis) -> String {
     let seconds = millis / 1000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
@@ -29,7 +29,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::format_utc;
 
     #[test]
     fn times_are_written_as_dates() {
@@ -42,7 +42,7 @@ mod tests {
             (4_107_542_399_000, "2100-02-28 23:59:59"),
             (4_107_542_400_000, "2100-03-01 00:00:00"),
         ] {
-            assert_eq!(shown(millis), expected);
+            assert_eq!(format_utc(millis), expected);
         }
     }
 }

@@ -150,7 +150,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// What tells one part of a whole from the others; none if the whole is given.
+    /// What distinguishes a part of a resource from its other parts, such as a range; `None` for
+    /// the whole.
     pub(crate) fn part(&self) -> Option<String> {
         let members = self.value.as_ref()?.members();
         if members.iter().any(|one| one.value.as_array().is_some()) {
@@ -189,7 +190,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Values inside of others are looked at down to here; no tool nests deeper with sense.
+/// Nested values are read down to this depth.
 const DEEPEST: usize = 16;
 
 fn walk(value: &Value<'_>, body: bool, depth: usize, found: &mut impl FnMut(&str, bool)) {

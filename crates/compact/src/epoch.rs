@@ -11,7 +11,7 @@ use crate::report::{DigestCounts, Trigger};
 /// The version of the stored form of epochs.
 pub const EPOCH_VERSION: u64 = 1;
 
-/// The version of what digests say; a block made by another version stays as it is.
+/// The version of the text of digests; a block made by another version stays as it is.
 pub const DIGEST_VERSION: u64 = 2;
 
 /// One message of a view that stands for a range of the record.
@@ -25,7 +25,7 @@ pub struct Block {
     pub last: u64,
     /// Messages of the record that stand before the text in full.
     pub kept: Vec<u64>,
-    /// What the covered messages said, digested; empty if there is nothing to say.
+    /// The digest of the covered messages; empty if there is nothing to digest.
     pub text: String,
     /// Units of the text.
     pub units: u64,
@@ -37,7 +37,7 @@ pub struct Block {
     pub ledger: bool,
     /// Whether a model wrote it, beside digests.
     pub narrative: bool,
-    /// What it still says, by class.
+    /// What it still has, by class.
     pub facts: DigestCounts,
     /// Who asserted what it covers, in the words of [`Source`].
     pub sources: Vec<String>,
@@ -90,8 +90,8 @@ pub struct Epoch {
 }
 
 impl Block {
-    /// The block as a message of a view. It is never stored as anybody's speech: its source says
-    /// that it is a summary, and `meta` says of what.
+    /// The block as a message of a view. It is never stored as text of the user or the model: its
+    /// source marks it as a summary, and `meta` has what it covers.
     ///
     /// The role is the user's because system text has an authority that quoted tool output must not
     /// get, and because not every vendor has another role in the middle of a conversation.
@@ -278,7 +278,7 @@ impl Epoch {
         })
     }
 
-    /// What all blocks together say.
+    /// What all blocks have together.
     pub fn kept(&self) -> DigestCounts {
         self.blocks
             .iter()

@@ -9,9 +9,9 @@ use throughline_model::{Body, HeapSize, Message, Pairing, Role};
 pub enum GroupKind {
     /// System or developer text.
     System,
-    /// What a user said.
+    /// Texts of a user.
     User,
-    /// What the model said without calling anything.
+    /// Texts of the model without calls.
     Assistant,
     /// Calls with their results, the text beside them and the reasoning bound to them.
     Tools,
@@ -41,7 +41,7 @@ pub struct Group {
     pub calls: u32,
     /// How many of its calls have no result yet.
     pub unanswered: u32,
-    /// Only reasoning so far: what the model says next belongs to it.
+    /// Only reasoning so far: the next contents of the model belong to it.
     pub(crate) bound: bool,
 }
 
@@ -64,7 +64,7 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentGroup {
     pub(crate) group: usize,
-    pub(crate) fate: ContentDisplay,
+    pub(crate) display: ContentDisplay,
 }
 
 /// How a content is shown.
@@ -75,7 +75,7 @@ pub(crate) enum ContentDisplay {
     /// A result without a call: quoted.
     Orphan,
     /// One more result of an answered call: in the record only.
-    Again,
+    Duplicate,
 }
 
 /// Where the contents of one message belong.
@@ -97,7 +97,7 @@ impl MessageGroups {
     }
 }
 
-/// Groups a record message by message; a message is looked at once.
+/// Groups a record message by message; each message is read once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grouping {
     pub(crate) groups: Vec<Group>,
@@ -105,7 +105,7 @@ pub(crate) struct Grouping {
     open: HashMap<Box<str>, Vec<usize>>,
     /// Ids whose calls were answered.
     answered: HashSet<Box<str>>,
-    /// Requests for leave, by id.
+    /// Approval requests, by id.
     asked: HashMap<Box<str>, usize>,
 }
 
@@ -122,30 +122,30 @@ impl Grouping {
     /// Take in the next message of the record.
     pub(crate) fn push(&mut self, place: usize, message: &Message) -> MessageGroups {
         let contents = &message.contents;
-        let mut fates: Vec<Option<ContentGroup>> = vec![None; contents.len()];
+        let mut displays: Vec<Option<ContentGroup>> = vec![None; contents.len()];
         let mut rest = false;
         for (at, content) in contents.iter().enumerate() {
             match &content.body {
                 Body::ToolResult(result) if result.pairing() == Pairing::Answers => {
-                    fates[at] = self.answer(result.call().value());
+                    displays[at] = self.answer(result.call().value());
                     // Calls of this very message are not known yet.
-                    rest |= fates[at].is_none();
+                    rest |= displays[at].is_none();
                 }
                 Body::ApprovalResponse(response) => {
                     let group = self.asked.get(response.request.value());
-                    fates[at] = group.map(|group| ContentGroup {
+                    displays[at] = group.map(|group| ContentGroup {
                         group: *group,
-                        fate: ContentDisplay::Plain,
+                        display: ContentDisplay::Plain,
                     });
-                    rest |= fates[at].is_none();
+                    rest |= displays[at].is_none();
                 }
                 _ => rest = true,
             }
         }
         if rest || contents.is_empty() {
-            self.own(message, &mut fates);
+            self.group_rest(message, &mut displays);
         }
-        self.settle(place, &fates)
+        self.record_membership(place, &displays)
     }
 
     /// The group of the newest unanswered call of an id.
@@ -163,18 +163,18 @@ impl Grouping {
         }
         Some(ContentGroup {
             group: newest,
-            fate: ContentDisplay::Plain,
+            display: ContentDisplay::Plain,
         })
     }
 
     /// Give what answers nothing a group: a new one, or the one that reasoning began.
-    fn own(&mut self, message: &Message, fates: &mut [Option<ContentGroup>]) {
+    fn group_rest(&mut self, message: &Message, displays: &mut [Option<ContentGroup>]) {
         let mut speaks = message.contents.is_empty();
         let mut calls = 0;
         let mut only_reasoning = !message.contents.is_empty();
-        for (content, fate) in message.contents.iter().zip(fates.iter()) {
+        for (content, display) in message.contents.iter().zip(displays.iter()) {
             match &content.body {
-                Body::Reasoning(_) => speaks |= fate.is_none(),
+                Body::Reasoning(_) => speaks |= display.is_none(),
                 Body::ToolCall(_) => {
                     calls += 1;
                     speaks = true;
@@ -182,11 +182,11 @@ impl Grouping {
                 }
                 Body::ToolResult(result) => {
                     // A result that stands alone on purpose is speech of its message.
-                    speaks |= fate.is_none() && result.pairing() == Pairing::Standalone;
+                    speaks |= display.is_none() && result.pairing() == Pairing::Standalone;
                     only_reasoning = false;
                 }
                 _ => {
-                    speaks |= fate.is_none();
+                    speaks |= display.is_none();
                     only_reasoning = false;
                 }
             }
@@ -220,7 +220,7 @@ impl Grouping {
             }
             at
         });
-        for (content, fate) in message.contents.iter().zip(fates.iter_mut()) {
+        for (content, display) in message.contents.iter().zip(displays.iter_mut()) {
             match &content.body {
                 Body::ToolCall(call) => {
                     let group = own.unwrap_or_default();
@@ -235,41 +235,41 @@ impl Grouping {
                 }
                 _ => {}
             }
-            if fate.is_some() {
+            if display.is_some() {
                 continue;
             }
-            *fate = match &content.body {
+            *display = match &content.body {
                 Body::ToolResult(result) if result.pairing() == Pairing::Answers => {
-                    Some(self.stray(result.call().value(), own))
+                    Some(self.orphan_result(result.call().value(), own))
                 }
                 _ => own.map(|group| ContentGroup {
                     group,
-                    fate: ContentDisplay::Plain,
+                    display: ContentDisplay::Plain,
                 }),
             };
         }
     }
 
     /// A result that no earlier message asked for.
-    fn stray(&mut self, id: &str, own: Option<usize>) -> ContentGroup {
+    fn orphan_result(&mut self, id: &str, own: Option<usize>) -> ContentGroup {
         // A vendor that runs tools itself puts call and result into one message.
         if let Some(found) = self.answer(id) {
             return found;
         }
         if self.answered.contains(id) {
-            let group = own.unwrap_or_else(|| self.alone(GroupKind::Result));
+            let group = own.unwrap_or_else(|| self.new_group(GroupKind::Result));
             return ContentGroup {
                 group,
-                fate: ContentDisplay::Again,
+                display: ContentDisplay::Duplicate,
             };
         }
         ContentGroup {
-            group: self.alone(GroupKind::Result),
-            fate: ContentDisplay::Orphan,
+            group: self.new_group(GroupKind::Result),
+            display: ContentDisplay::Orphan,
         }
     }
 
-    fn alone(&mut self, kind: GroupKind) -> usize {
+    fn new_group(&mut self, kind: GroupKind) -> usize {
         self.groups.push(Group {
             kind,
             members: Vec::new(),
@@ -281,18 +281,22 @@ impl Grouping {
     }
 
     /// Enter the message into the groups of its contents.
-    fn settle(&mut self, place: usize, fates: &[Option<ContentGroup>]) -> MessageGroups {
+    fn record_membership(
+        &mut self,
+        place: usize,
+        displays: &[Option<ContentGroup>],
+    ) -> MessageGroups {
         let newest = self.groups.len().saturating_sub(1);
-        let of = |fate: &Option<ContentGroup>| {
-            fate.unwrap_or(ContentGroup {
+        let of = |display: &Option<ContentGroup>| {
+            display.unwrap_or(ContentGroup {
                 group: newest,
-                fate: ContentDisplay::Plain,
+                display: ContentDisplay::Plain,
             })
         };
-        let first = fates.first().map_or(newest, |fate| of(fate).group);
-        let same = fates.iter().all(|fate| {
-            let fate = of(fate);
-            fate.group == first && fate.fate == ContentDisplay::Plain
+        let first = displays.first().map_or(newest, |display| of(display).group);
+        let same = displays.iter().all(|display| {
+            let display = of(display);
+            display.group == first && display.display == ContentDisplay::Plain
         });
         if same {
             if let Some(group) = self.groups.get_mut(first) {
@@ -303,7 +307,7 @@ impl Grouping {
             }
             return MessageGroups::Whole(first);
         }
-        let each: Box<[ContentGroup]> = fates.iter().map(of).collect();
+        let each: Box<[ContentGroup]> = displays.iter().map(of).collect();
         for (at, belongs) in each.iter().enumerate() {
             let Some(group) = self.groups.get_mut(belongs.group) else {
                 continue;

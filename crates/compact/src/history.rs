@@ -18,10 +18,10 @@ use crate::trials::planted;
 use crate::view::{Frame, View};
 use crate::{recall, tokens};
 
-/// A conversation's tool history: the record as it was told, and the view of it.
+/// A conversation's tool history: the record, as far as it was pushed, and the view of it.
 ///
-/// Pushing costs what is new. Planning looks at what was never looked at before; a clone plans
-/// without blocking pushes, and its epoch is installed afterwards.
+/// Pushing costs what is new. Planning reads what it has not read before; a clone plans without
+/// blocking pushes, and its epoch is installed afterwards.
 #[derive(Clone)]
 pub struct ToolHistory {
     pub(crate) policy: Policy,
@@ -37,11 +37,11 @@ pub struct ToolHistory {
     pub(crate) pins: BTreeSet<u64>,
     /// What triggers are armed against.
     pub(crate) armed: TriggerBaseline,
-    /// Names seen so far, up to the place that was looked at.
+    /// Names seen so far, up to the place that was scanned.
     pub(crate) name_index: NameIndex,
     /// Groups before the cut that got a result after it, since the epoch was made.
     pub(crate) late: Vec<usize>,
-    /// What is known of groups that were looked at once, by group.
+    /// The facts of groups that were read, by group.
     pub(crate) facts: Vec<Option<Arc<Facts>>>,
     /// What a model wrote, for the next epoch.
     pub(crate) narrative: Option<Arc<Narrative>>,
@@ -125,7 +125,7 @@ impl ToolHistory {
         self.view.add_tail(&self.record, place, &self.frame);
         for group in self.record.groups_of(place) {
             if let Some(facts) = self.facts.get_mut(group) {
-                // It says more now than when it was looked at.
+                // It has a result now that it did not have when it was read.
                 *facts = None;
             }
             if self.record.groups()[group].first() < self.frame.cut {
@@ -277,7 +277,7 @@ impl ToolHistory {
         }
     }
 
-    /// Look at the groups that were not looked at before.
+    /// Read the groups that were not read before.
     pub(crate) fn learn_facts(&mut self) {
         let look = FactReader {
             record: &self.record,

@@ -47,8 +47,8 @@ pub struct NarrativeRequest {
 }
 
 impl ToolHistory {
-    /// What to ask a model before an epoch is installed; `None` if the policy wants no narrative,
-    /// or if there is nothing to tell.
+    /// What to ask a model before an epoch is installed; `None` if the policy wants no narrative, or if there is
+    /// nothing to summarise.
     ///
     /// ```
     /// use throughline_compact::{Call, Planned, Policy, ToolHistory};

@@ -51,7 +51,7 @@ impl Narrative {
         })
     }
 
-    /// What stands before the words, so that a reader does not take them for the record.
+    /// The header before the text, so that a reader does not take it for the record.
     fn header(&self) -> String {
         format!(
             "[Summary of #{} to #{} in a model's words; what was recorded goes before it.]",

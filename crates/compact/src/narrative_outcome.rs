@@ -1,4 +1,4 @@
-//! What became of a summary that a model was asked for.
+//! The result of asking a model for a summary.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ pub enum NarrativeRejection {
     Failed,
     /// It took too long.
     Late,
-    /// It said nothing.
+    /// The model's answer was empty.
     Blank,
-    /// It said more than the digest that it was to stand beside.
+    /// The answer was longer than the digest that it complements.
     Larger,
     /// The record bears out no sentence of it.
     Unfounded,
@@ -50,7 +50,7 @@ impl NarrativeRejection {
         Self::ALL.into_iter().find(|refused| refused.word() == word)
     }
 
-    /// The reason in words.
+    /// The reason as text for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "the model did not answer",
@@ -63,7 +63,7 @@ impl NarrativeRejection {
     }
 }
 
-/// What became of a summary that a model was asked for, and what it cost.
+/// The result of asking a model for a summary, and what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NarrativeOutcome {
     /// The epoch after which it was asked for.
@@ -81,7 +81,7 @@ pub struct NarrativeOutcome {
 }
 
 impl NarrativeOutcome {
-    /// Nothing came of it.
+    /// A summary that was refused.
     pub fn refused(epoch: u64, why: NarrativeRejection) -> Self {
         Self {
             epoch,

@@ -6,8 +6,8 @@ use crate::category::Category;
 
 /// When a view is compacted and what it is made of.
 ///
-/// Units: everything that says *tokens* is in tokens of the model that is asked; shares are in
-/// percent; counts are in calls or messages.
+/// Units: everything named *tokens* is in tokens of the model that is asked; shares are in percent;
+/// counts are in calls or messages.
 ///
 /// Precedence of the triggers:
 ///
@@ -20,9 +20,9 @@ use crate::category::Category;
 ///    that. Over the budget it does not hold, since a request over the budget would be refused.
 /// 3. The **count** of messages in the view, if set, is a trigger of its own beside either.
 ///
-/// A trigger that has fired is armed again when what it counts has grown by
-/// [`Policy::regrowth`]; what is over the budget is always looked at. Whatever fired, the target is
-/// the same: at least [`Policy::recent_calls`] calls in full, in whole groups.
+/// A trigger that has fired is armed again when what it counts has grown by [`Policy::regrowth`];
+/// what is over the budget is always considered. Whatever fired, the target is the same: at least
+/// [`Policy::recent_calls`] calls in full, in whole groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Tokens that a request may have, instructions and tool schemas included.
@@ -59,16 +59,16 @@ pub struct Policy {
     pub single_result: u64,
     /// Tokens of what a model writes beside digests, each time; `None` asks no model.
     pub narrative: Option<u64>,
-    /// What a digest says at most.
+    /// The limits of a digest.
     pub caps: Caps,
 }
 
-/// What a digest says at most. Counts are of names, lengths of characters.
+/// The limits of a digest. Counts are of names, lengths of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Names that a read defines, where no budget says how many fit.
+    /// Names that a read defines, where no budget decides how many fit.
     pub definitions: usize,
-    /// Names that are mentioned, where no budget says how many fit.
+    /// Names that are mentioned, where no budget decides how many fit.
     pub names: usize,
     /// Names of one call, whatever the budget.
     pub names_ever: usize,
@@ -84,7 +84,7 @@ pub struct Caps {
     pub other: usize,
     /// Characters of a user's message before its middle is left out.
     pub user: usize,
-    /// Characters of what the model said.
+    /// Characters of a text of the model.
     pub prose: usize,
 }
 

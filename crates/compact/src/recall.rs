@@ -7,7 +7,7 @@ use throughline_model::{Arguments, Body, Content};
 use crate::record::Record;
 use crate::text;
 
-/// Bytes of one content that are looked at.
+/// Bytes of one content that are searched.
 const LOOKED_AT: usize = 1 << 20;
 /// Words of a question that count.
 const MOST_WORDS: usize = 32;
@@ -48,7 +48,7 @@ pub(crate) fn recall(record: &Record, words: &str, k: usize) -> Vec<u64> {
             found.push((entry.seq, hits));
         }
     }
-    // A word that is everywhere says nothing about where to look.
+    // A word that is in every message does not help.
     let total = record.len() as u64 + 1;
     let weight = |hits: u32| -> u64 {
         let counts = documents.iter().enumerate();

@@ -1,4 +1,4 @@
-//! The record as far as it was told: messages, their numbers and sizes, and their groups.
+//! The record as far as it was pushed: messages, their numbers and sizes, and their groups.
 
 use std::sync::Arc;
 

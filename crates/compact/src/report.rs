@@ -1,4 +1,4 @@
-//! What became of a view, in numbers and in one line.
+//! The report about a view, in numbers and in one line.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ pub enum UnchangedReason {
     SmallGain,
     /// A service keeps the conversation and sends it to the model itself.
     Service,
-    /// The application's own store says what is sent.
+    /// The application's own store decides what is sent.
     External,
 }
 
@@ -99,7 +99,7 @@ impl UnchangedReason {
         Self::ALL.into_iter().find(|stayed| stayed.word() == word)
     }
 
-    /// The reason in words.
+    /// The reason as text for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Within => "within its limits",
@@ -124,7 +124,7 @@ pub struct BudgetUnreachable {
     pub budget: u64,
 }
 
-/// What the digested part still says, by class.
+/// What the digested part still has, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DigestCounts {
     /// Messages of users.
@@ -177,11 +177,11 @@ pub struct Report {
     pub tokens_before: u64,
     /// Tokens of the request after.
     pub tokens_after: u64,
-    /// What all blocks together say.
+    /// What all blocks have together.
     pub kept: DigestCounts,
     /// Set when the smallest view does not fit.
     pub budget_unreachable: Option<BudgetUnreachable>,
-    /// What became of a summary that a model was asked for, once that is known.
+    /// The result of asking a model for a summary, once that is known.
     pub narrative: Option<NarrativeOutcome>,
 }
 

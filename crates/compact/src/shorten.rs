@@ -1,4 +1,4 @@
-//! A long result in part: its head, its tail, and the lines that tell of errors.
+//! A long result in part: its head, its tail, and lines about errors.
 
 use throughline_model::Outcome;
 

@@ -59,7 +59,7 @@ pub(crate) fn end(text: &str, most: usize) -> &str {
 /// A text as one line of at most `most` characters: white space and control characters become one space,
 /// terminal colours go, and nothing in it can look like the mark of a digest.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
-    // What is left out is not looked at: a line may have 50 MB.
+    // What is left out is not scanned: a line may have 50 MB.
     let looked_at = most.saturating_mul(8).saturating_add(64);
     let head = start(text, looked_at);
     let mut out = String::with_capacity(head.len().min(most * 4 + 4));

@@ -173,17 +173,17 @@ impl View {
         let mut shown = bare(&entry.message);
         let mut quoted = Vec::new();
         for (at, content) in entry.message.contents.iter().enumerate() {
-            let ContentGroup { group, fate } = match &entry.placed {
+            let ContentGroup { group, display } = match &entry.placed {
                 MessageGroups::Whole(group) => ContentGroup {
                     group: *group,
-                    fate: ContentDisplay::Plain,
+                    display: ContentDisplay::Plain,
                 },
                 MessageGroups::Each(all) => all[at],
             };
             let folded = record.groups()[group].first() < frame.cut && !frame.kept.contains(&group);
             let old = record.groups()[group].first() < frame.cut && place < frame.upto;
-            match (fate, content.as_tool_result()) {
-                (ContentDisplay::Again, _) => {}
+            match (display, content.as_tool_result()) {
+                (ContentDisplay::Duplicate, _) => {}
                 // A block or a kept group has it already.
                 (ContentDisplay::Plain | ContentDisplay::Orphan, _) if old => {}
                 (ContentDisplay::Orphan, Some(result)) => {
@@ -201,7 +201,7 @@ impl View {
                     let mut content = content.clone();
                     if let Some(short) = shorter(result, cap(place, frame), entry.seq) {
                         content.body = Body::ToolResult(short);
-                        // The vendor's own form would say all of it again.
+                        // The vendor's own form would still have all of it.
                         content.vendor = None;
                     }
                     shown.contents.push(content);

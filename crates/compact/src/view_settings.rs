@@ -40,7 +40,7 @@ pub struct ViewSettings {
 }
 
 impl ViewSettings {
-    /// What the settings of a thread say.
+    /// The settings as a thread stores them.
     pub fn of(settings: Option<&RawJson>) -> Self {
         let value = settings.and_then(|settings| json::parse(settings.get()).ok());
         let list = |key: &str| -> Vec<String> {
@@ -69,7 +69,7 @@ impl ViewSettings {
         }
     }
 
-    /// The settings of a thread with these in the place of what they said before.
+    /// The settings of a thread with these in place of the earlier ones.
     pub fn put(&self, settings: Option<&RawJson>) -> RawJson {
         let value = settings.and_then(|settings| json::parse(settings.get()).ok());
         RawJson::object(|object| {
@@ -88,7 +88,7 @@ impl ViewSettings {
         })
     }
 
-    /// Let what is kept of an epoch no longer hold. False if none holds, or if that was said before.
+    /// Undo the stored epoch. False if there is none, or if it was undone before.
     pub fn undo(&mut self, kept: Option<&RawJson>) -> bool {
         let kept = kept.and_then(|kept| StoredEpoch::from_json(kept.get()));
         let Some(epoch) = kept.as_ref().and_then(StoredEpoch::epoch) else {
@@ -113,7 +113,7 @@ impl ViewSettings {
         true
     }
 
-    /// No longer pin it. False if it was not pinned.
+    /// Remove the pin. False if it was not pinned.
     pub fn unpin<'m>(
         &mut self,
         record: impl IntoIterator<Item = &'m Message>,

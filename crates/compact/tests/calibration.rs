@@ -60,7 +60,7 @@ fn estimates_of_recorded_sessions_are_close_to_their_bills() {
 }
 
 /// The bills of a vendor with a vocabulary of its own: so many tokens for each unit, instructions
-/// of its own, and every now and then a reminder that nobody else sees.
+/// of its own, and every now and then a reminder that only the vendor sees.
 fn invented(session: &Session, rng: &mut Rng) -> Vec<(u64, u64)> {
     let scale = rng.range(60..=200) as f64 / 100.0;
     let instructions = rng.below(60_000) as f64;

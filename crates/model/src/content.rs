@@ -4,10 +4,10 @@ use crate::heap_size::heap_size_of_fields;
 use crate::json::RawJson;
 use crate::{CallId, Extra, Family, Form, Slots, Vendor};
 
-/// One thing that was said, and what its vendor said about it beyond our words.
+/// One content of a message, with its vendor's own form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// What was said.
+    /// The content in its neutral form.
     pub body: Body,
     /// The vendor's own form, if it came from one.
     pub vendor: Option<Box<Vendor>>,
@@ -20,7 +20,7 @@ pub struct Content {
 pub enum Body {
     /// Plain text.
     Text(Text),
-    /// What a model thought on the way.
+    /// Reasoning of a model.
     Reasoning(Reasoning),
     /// An image, a sound, a file: data or a reference.
     Media(Media),
@@ -28,21 +28,21 @@ pub enum Body {
     ToolCall(ToolCall),
     /// What a tool answered.
     ToolResult(ToolResult),
-    /// A request for leave to run a tool.
+    /// A request for approval to run a tool.
     ApprovalRequest(ApprovalRequest),
     /// The answer to such a request.
     ApprovalResponse(ApprovalResponse),
     /// A refusal in the model's own words.
     Refusal(Text),
-    /// An error that is part of the conversation.
+    /// An error as a content of the conversation.
     Error(Fault),
-    /// A vendor's item that has no word of ours; kept, and sent back to its vendor only.
+    /// A vendor's item without a neutral form; kept, and sent back to its vendor only.
     Opaque(Opaque),
     /// A kind of content that a later version wrote; kept as it is.
     Unknown(RawJson),
 }
 
-/// Text, with the sources it cites.
+/// A text and the sources that it cites.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Text {
     /// The text as the model, user or tool wrote it.
@@ -68,7 +68,7 @@ pub struct Citation {
     pub extra: Extra,
 }
 
-/// Reasoning: what may be read of it. Signatures and sealed parts are the vendor's.
+/// The readable part of reasoning. Signatures and sealed parts are in the vendor's form.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Reasoning {
     /// Summaries meant for readers.
@@ -114,7 +114,7 @@ pub struct Media {
     pub source: MediaSource,
     /// The name of the file, if one was given.
     pub name: Option<String>,
-    /// What a sound says, or what a picture shows, in words.
+    /// The transcript of a sound, or the description of a picture.
     pub transcript: Option<String>,
 }
 
@@ -188,11 +188,11 @@ pub struct ToolCall {
     pub call: CallId,
     /// What kind of tool.
     pub family: Family,
-    /// The tool's name; empty where the family alone says it.
+    /// The tool's name; empty where the family implies it.
     pub name: String,
     /// What it is called with.
     pub arguments: Arguments,
-    /// How far the vendor's item got, if it says so.
+    /// How far the vendor's item got, if the vendor sent a status.
     pub status: Option<Status>,
     /// Who runs it.
     pub runner: Runner,
@@ -206,7 +206,7 @@ pub enum Outcome {
     Ok,
     /// It ran and failed, or could not run.
     Error,
-    /// A person said no.
+    /// A person denied the call.
     Rejected,
     /// No decision on the approval came in time.
     Expired,
@@ -214,9 +214,9 @@ pub enum Outcome {
     Withdrawn,
     /// A limit or budget was reached before it ran.
     Limit,
-    /// The run was told to stop before it ran.
+    /// The run was stopped before the call ran.
     Terminated,
-    /// Cancelled before it had an effect.
+    /// It was cancelled before it had an effect.
     Cancelled,
     /// It was started and its result was lost.
     Unknown,
@@ -302,7 +302,7 @@ pub enum Pairing {
 /// What a tool answered.
 ///
 /// Invariant: the id is that of the call ([`ToolCall::answer`], [`ToolResult::answering`]) or the
-/// result says that it is standalone. There is no way to make one with a fresh id by accident.
+/// result is marked as standalone. There is no way to make one with a fresh id by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
     call: CallId,
@@ -322,7 +322,7 @@ pub struct ToolResult {
 
 heap_size_of_fields!(ToolResult { call, family, name, output; pairing, occurrence, outcome, runner });
 
-/// A request for leave to run a tool.
+/// A request for approval to run a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
     /// Its id; the answer carries the same.
@@ -335,7 +335,7 @@ pub struct ApprovalRequest {
     pub server: Option<String>,
 }
 
-/// The answer to a request for leave.
+/// The answer to a request for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalResponse {
     /// The id of the request.
@@ -346,7 +346,7 @@ pub struct ApprovalResponse {
     pub reason: Option<String>,
 }
 
-/// An error that is part of the conversation.
+/// An error as a content of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What went wrong.
@@ -355,7 +355,7 @@ pub struct Fault {
     pub code: Option<String>,
 }
 
-/// A vendor's item without a word of ours. The item is in [`Content::vendor`].
+/// A vendor's item without a neutral form. The item is in [`Content::vendor`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opaque {
     /// The vendor's tag for it.
@@ -382,8 +382,8 @@ impl ToolCall {
         }
     }
 
-    /// Mark the call as the one that was being written when the output limit ended the answer. False, and
-    /// nothing changes, if the vendor says that its item got further, or ended otherwise.
+    /// Mark the call as the one that was being written when the output limit ended the answer. False, and nothing
+    /// changes, if the vendor's status is further, or ended otherwise.
     ///
     /// Arguments that happen to be JSON prove nothing: a vendor may close what its model left open.
     ///
@@ -424,8 +424,8 @@ impl ToolCall {
 }
 
 impl ToolResult {
-    /// A result that names its call by the id that the wire carried, for a call that may stand
-    /// elsewhere (before the window, in the vendor's store).
+    /// A result that names its call by the id that the wire carried, for a call that may be outside
+    /// the history (before the window, in the vendor's store).
     pub fn answering(call: CallId, family: Family, output: Output) -> Self {
         Self {
             call,
@@ -537,7 +537,7 @@ impl Content {
             | Body::Error(_)
             | Body::Opaque(_) => 0,
         };
-        // What the vendor said beyond that is kept as a template, but opaque items are whole in there.
+        // The vendor's form is kept as a template, but opaque items are whole in there.
         let vendor = self.vendor.as_ref().map_or(0, |vendor| {
             let form = match &vendor.form {
                 Form::Item(json) | Form::Part(json) => json.get().len(),
@@ -556,7 +556,7 @@ impl Content {
         }))
     }
 
-    /// The same, as a vendor said it.
+    /// The same content with a vendor's form.
     #[must_use]
     pub fn with_vendor(mut self, vendor: Vendor) -> Self {
         self.vendor = Some(Box::new(vendor));

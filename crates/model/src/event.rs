@@ -1,4 +1,4 @@
-//! The one event core: a streamed and a whole response are two readers of the same sequence.
+//! The events of a response: a streamed and a whole response are read as the same sequence.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,8 @@ pub enum Event {
         /// The text to append.
         text: String,
     },
-    /// More of the summary of a reasoning, where a vendor tells it apart from the reasoning itself.
+    /// More of the summary of a reasoning, where a vendor sends it separately from the reasoning
+    /// itself.
     Summary {
         /// The position of the content that the event is about.
         at: Place,
@@ -76,7 +77,7 @@ pub enum Event {
         /// The content as it is now.
         content: Content,
     },
-    /// A vendor's event that has no word of ours.
+    /// A vendor's event without a neutral form.
     Other {
         /// The format in which the event came.
         wire: Wire,
@@ -149,7 +150,7 @@ impl Response {
     }
 }
 
-/// Gathers events into the response that they tell.
+/// Builds a response from its events.
 ///
 /// ```
 /// use throughline_model::{Content, Event, Fold, Place, Stop};
@@ -220,14 +221,14 @@ impl Fold {
                     .contents
                     .entry(at)
                     .or_insert_with(|| (Box::new(Content::text("")), Completeness::Partial));
-                append(content, &text);
+                append_text(content, &text);
             }
             Event::Summary { at, part, text } => {
                 let (content, _) = self.contents.entry(at).or_insert_with(|| {
                     let reasoning = Body::Reasoning(Reasoning::default());
                     (Box::new(Content::new(reasoning)), Completeness::Partial)
                 });
-                summarise(content, part, &text);
+                append_summary(content, part, &text);
             }
             Event::Content { at, content } => {
                 let content = Box::new(content);
@@ -252,13 +253,14 @@ impl Fold {
         }
     }
 
-    /// Whether the end was heard.
+    /// Whether the end was received.
     pub fn is_over(&self) -> bool {
         self.end.is_some()
     }
 
-    /// What is there of a response that the reader of the stream broke off: what is whole, and
-    /// text as far as it came. A call whose arguments were still coming was never made.
+    /// The response up to now, for a reader that stops reading the stream: contents that are
+    /// complete, and text as far as it came. A call whose arguments were still coming was never
+    /// made.
     pub fn interrupt(mut self) -> Response {
         self.contents.retain(|_, (content, completeness)| {
             *completeness == Completeness::Whole || content.as_tool_call().is_none()
@@ -312,14 +314,14 @@ impl Fold {
 }
 
 /// The most parts that a summary has while it grows; a vendor who counts further is not followed.
-const MOST_PARTS: usize = 1 << 12;
+const MAX_SUMMARY_PARTS: usize = 1 << 12;
 
 /// Append streamed text to a part of a summary.
-fn summarise(content: &mut Content, part: usize, more: &str) {
+fn append_summary(content: &mut Content, part: usize, more: &str) {
     let Body::Reasoning(reasoning) = &mut content.body else {
         return;
     };
-    if part >= MOST_PARTS {
+    if part >= MAX_SUMMARY_PARTS {
         return;
     }
     if reasoning.summary.len() <= part {
@@ -331,7 +333,7 @@ fn summarise(content: &mut Content, part: usize, more: &str) {
 }
 
 /// Append streamed text to the place of a content that grows.
-fn append(content: &mut Content, more: &str) {
+fn append_text(content: &mut Content, more: &str) {
     match &mut content.body {
         Body::Text(text) | Body::Refusal(text) => text.text.push_str(more),
         Body::Reasoning(reasoning) => match reasoning.text.last_mut() {

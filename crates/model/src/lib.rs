@@ -1,18 +1,18 @@
 //! The words of Throughline: messages, contents, ids, events.
 //!
-//! This crate says what a conversation *is*; it does no I/O, has no async and knows no vendor's
+//! This crate defines what a conversation *is*; it does no I/O, has no async and knows no vendor's
 //! rules. Vendor formats are read and written by `throughline-wire`, durability is the business of
 //! the store.
 //!
 //! The pieces, from small to large:
 //!
-//! - [`CallId`]: the id of a tool call, with its [`Origin`]. It never lies: it says whether the
-//!   wire issued it.
-//! - [`Content`]: one thing that was said (text, reasoning, media, a tool call, its result, …),
-//!   with what its vendor said beyond our words in [`Vendor`].
+//! - [`CallId`]: the id of a tool call, with its [`Origin`]. Its origin tells whether the wire
+//!   issued it.
+//! - [`Content`]: one content of a message (text, reasoning, media, a tool call, its result, …),
+//!   with its vendor's own form in [`Vendor`].
 //! - [`Message`]: a role and its contents. [`stored`] is its versioned JSON form.
 //! - [`pairs`]: which result answers which call, by occurrence.
-//! - [`Event`] and [`Fold`]: the one core from which streamed and whole responses are read.
+//! - [`Event`] and [`Fold`]: the events as which streamed and whole responses are read.
 //! - [`tokens`]: about how many tokens a message has, by one pass over it.
 //!
 //! ```
@@ -33,7 +33,7 @@ pub mod json;
 pub mod stored;
 pub mod tokens;
 
-mod call;
+mod call_id;
 mod content;
 mod event;
 mod extra;
@@ -42,15 +42,15 @@ mod heap_size;
 mod id;
 mod message;
 mod message_heap_size;
+mod message_serde;
 mod pair;
 mod path;
 mod request;
 mod response;
-mod serde_forms;
 mod usage;
 mod vendor;
 
-pub use call::{CallId, Origin, Scope, Slot, Slots};
+pub use call_id::{CallId, Origin, Scope, Slot, Slots};
 pub use content::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, Citation, Content, Fault, Media, MediaKind,
     MediaSource, Opaque, Outcome, Output, Pairing, Reasoning, Runner, Status, Text, ToolCall,

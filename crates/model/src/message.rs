@@ -1,7 +1,7 @@
 use crate::json::RawJson;
 use crate::{Content, Extra, MessageId, Status, Usage};
 
-/// The role of a message: on whose behalf it speaks.
+/// The role of a message: on whose behalf it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The application, above everyone.
@@ -104,18 +104,18 @@ impl Source {
     }
 }
 
-/// What one speaker said at one time.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Assigned when the message enters a thread; none before.
     pub id: Option<MessageId>,
     /// The role of the message.
     pub role: Role,
-    /// What was said, in order.
+    /// The contents, in order.
     pub contents: Vec<Content>,
     /// The speaker's name, if there are several in one role.
     pub author: Option<String>,
-    /// When it was said, in milliseconds since 1970. Never used for order.
+    /// When it was written, in milliseconds since 1970. Never used for order.
     pub created: Option<u64>,
     /// Who asserted it; none before it enters a thread.
     pub source: Option<Source>,

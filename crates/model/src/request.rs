@@ -3,8 +3,8 @@ use crate::{Content, Family, Message, Vendor};
 
 /// What is sent to a model: the parts that every vendor has.
 ///
-/// Everything else of the vendor's request body is in [`Request::vendor`], emptied where the parts
-/// below say it already.
+/// Everything else of the vendor's request body is in [`Request::vendor`], without what the parts
+/// below hold already.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Request {
     /// System text that stands outside the messages.
@@ -22,15 +22,15 @@ pub struct Request {
 pub struct ToolDef {
     /// What kind of tool.
     pub family: Family,
-    /// Its name; empty where the family alone says it.
+    /// Its name; empty where the family implies it.
     pub name: String,
     /// What it does, for the model.
     pub description: Option<String>,
     /// JSON schema of its arguments.
     pub parameters: Option<RawJson>,
-    /// Whether arguments must fit the schema exactly, if that was said.
+    /// Whether arguments must fit the schema exactly, if that was set.
     pub strict: Option<bool>,
-    /// The definition as a vendor writes it, if it says more than the members above: the options of
+    /// The definition as a vendor writes it, if it has more than the members above: the options of
     /// a search, the grammar of a free text.
     pub vendor: Option<Vendor>,
 }
@@ -142,7 +142,7 @@ pub struct AnswerShape {
     pub description: Option<String>,
     /// JSON schema of the answer; without one any JSON object will do.
     pub schema: Option<RawJson>,
-    /// Whether the answer must fit the schema exactly, if that was said.
+    /// Whether the answer must fit the schema exactly, if that was set.
     pub strict: Option<bool>,
 }
 
@@ -160,7 +160,7 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// How much to think.
     pub effort: Option<Effort>,
-    /// Whether to tell what it thinks, in short.
+    /// Whether to send summaries of the reasoning.
     pub summary: bool,
     /// How long the answer is to be.
     pub verbosity: Option<Verbosity>,
@@ -172,7 +172,7 @@ pub struct Settings {
     pub parallel_calls: Option<bool>,
     /// The shape of the answer.
     pub answer: Option<AnswerShape>,
-    /// Who asks, for the vendor's checks against abuse; a hash, never a name.
+    /// The end user, for the vendor's checks against abuse; a hash, never a name.
     pub user: Option<String>,
     /// The class of service, in OpenAI's words: `auto`, `default`, `flex`, `priority`.
     pub service_tier: Option<String>,

@@ -4,7 +4,7 @@ use crate::{Body, Content, Message, Runner, Usage, Vendor, Wire};
 /// Why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// It said what it had to say.
+    /// The answer is complete.
     Done,
     /// It waits for tools.
     ToolCalls,
@@ -22,20 +22,20 @@ pub enum Stop {
     Failed,
     /// It is not finished.
     InProgress,
-    /// The stream ended before the vendor said why.
+    /// The stream ended without a stop reason.
     Cut,
     /// A vendor's own word.
     Other(Box<str>),
 }
 
-/// What came back from a model.
+/// The response of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The vendor's id of the response.
     pub id: Option<String>,
     /// The model that answered.
     pub model: Option<String>,
-    /// What it said: one message, or one for each alternative that was asked for.
+    /// The answer: one message, or one for each alternative that was asked for.
     pub messages: Vec<Message>,
     /// The tokens that were billed, if the vendor reported them.
     pub usage: Option<Usage>,
@@ -46,7 +46,7 @@ pub struct Response {
     /// The id under which the service keeps the conversation from this answer on; none if it does
     /// not keep it.
     pub service: Option<String>,
-    /// The vendor's body, emptied where the messages say it already.
+    /// The vendor's body, without what the messages hold already.
     pub vendor: Option<Vendor>,
 }
 
@@ -63,15 +63,15 @@ pub struct VendorError {
     pub code: Option<String>,
     /// The parameter concerned.
     pub param: Option<String>,
-    /// How long to wait before trying again, in milliseconds, where the body says so.
+    /// How long to wait before trying again, in milliseconds, where the body has it.
     pub retry_after_ms: Option<u64>,
     /// The vendor's own object.
     pub body: Option<RawJson>,
 }
 
 impl Response {
-    /// Mark the call that the output limit cut off, if it did: the last thing that was said, unless the vendor
-    /// says that it is whole. Codecs do so when they read a response; a second time changes nothing.
+    /// Mark the call that the output limit cut off, if it did: the last content, unless the vendor's status says that
+    /// it is complete. Codecs do so when they read a response; a second time changes nothing.
     pub fn mark_cut_off(&mut self) {
         let last = self.messages.last_mut();
         let last = last.and_then(|message| message.contents.last_mut());

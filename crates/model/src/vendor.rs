@@ -69,7 +69,7 @@ impl fmt::Display for Wire {
     }
 }
 
-/// What a vendor said about a content beyond our own words; it goes back to that vendor only.
+/// The vendor's own form of a content; it goes back to that vendor only.
 ///
 /// Together with the content's own fields it gives back the original exactly. Long texts are not
 /// kept twice: where writing the neutral text gives the very token that the vendor sent, the

@@ -4,8 +4,8 @@ use throughline_model::{ApprovalResponse, Body, Content, Wire};
 
 use crate::vendors;
 
-/// An answer to a question of a vendor's tool host, as the format in which it was asked says it.
-/// In a format that has no words for it, it is kept and never sent.
+/// An answer to a question of a vendor's tool host, in the form of the format in which it was
+/// asked. In a format that has no words for it, it is kept and never sent.
 ///
 /// ```
 /// use throughline_model::{ApprovalResponse, CallId, Message, Role};

@@ -2,8 +2,8 @@
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
 
-/// A schema with `additionalProperties: false` in every object that says nothing about other members:
-/// what fits it fits the schema as it was. `None` if an object allows others.
+/// A schema with `additionalProperties: false` in every object that does not mention other members: what fits it fits
+/// the schema as it was. `None` if an object allows others.
 pub(crate) fn closed_schema(schema: &RawJson) -> Option<String> {
     let mut out = String::new();
     close(&schema.value(), &mut out).is_ok().then_some(out)

@@ -9,7 +9,7 @@ use crate::{Codec, DecodeError, Format, Loss, LossKind, Losses, codec};
 pub struct Converted {
     /// The JSON text.
     pub output: String,
-    /// What the target cannot say.
+    /// What the target cannot express.
     pub losses: Vec<Loss>,
     /// What was changed so that the target accepts it.
     pub repairs: Vec<Repair>,
@@ -126,7 +126,7 @@ fn is_from(transcript: &Transcript, format: &Format) -> bool {
 }
 
 /// A transcript as the target accepts it.
-fn rendered(transcript: &Transcript, codec: &dyn Codec, options: &render::Options) -> Converted {
+fn rendered(transcript: &Transcript, codec: &Codec, options: &render::Options) -> Converted {
     let mut request = transcript.request.clone();
     let leading = transcript.shape == TranscriptShape::Array && !request.system.is_empty();
     if leading {

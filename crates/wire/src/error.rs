@@ -2,7 +2,7 @@ use throughline_model::Path;
 use throughline_model::json::{JsonError, Value};
 use throughline_model::stored::StoredError;
 
-/// Why something is not what its format says.
+/// Why a document is not of its format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", place(path))]
 pub struct DecodeError {

@@ -1,4 +1,4 @@
-//! What every codec needs to say things that came from elsewhere.
+//! What every codec needs to write contents of other vendors.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use throughline_model::{
 
 use crate::{LossKind, Losses};
 
-/// The name of a call; where only the family says what it is, that.
+/// The name of a call; where it has none, that of its family.
 pub(crate) fn tool_name(call: &ToolCall) -> &str {
     if call.name.is_empty() {
         call.family.as_str()
@@ -219,7 +219,7 @@ pub(crate) fn note_becomes_function(call: &ToolCall, path: &Path<'_>, losses: &m
     }
 }
 
-/// Vendor members of a content that is said in our words only.
+/// Vendor members of a content that is written in its neutral form only.
 pub(crate) fn note_vendor_fields(content: &Content, path: &Path<'_>, losses: &mut Losses) {
     let Some(vendor) = &content.vendor else {
         return;
@@ -297,7 +297,7 @@ fn has_lone_surrogate(value: &Value<'_>) -> bool {
     }
 }
 
-/// JSON from elsewhere without unpaired surrogates, which strict readers refuse. Everything else
+/// JSON of another vendor without unpaired surrogates, which strict readers refuse. Everything else
 /// stays as it is.
 pub(crate) fn without_lone_surrogates<'j>(
     json: &'j RawJson,

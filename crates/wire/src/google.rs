@@ -10,6 +10,7 @@ use throughline_model::{
 
 use crate::compose::body_builder::BodyBuilder;
 use crate::media::{DataUrl, encode_base64};
+use crate::message_writer::array;
 use crate::read::{member, text_of};
 use crate::{LossKind, Losses, foreign};
 
@@ -33,7 +34,7 @@ pub(crate) fn either_string(
 }
 
 /// An object with the members of a newer one in its order, and behind them what only the older one
-/// has. `member` may say what a member becomes.
+/// has. `member` may give another value for a member.
 pub(crate) fn merge_objects(
     old: Option<&RawJson>,
     new: &Value<'_>,
@@ -231,6 +232,28 @@ impl SystemText {
     }
 }
 
+/// The input of a request body that came in either format, as JSON text for its place, and the system
+/// text that `encode` lifted from it. There is no text if the place keeps a bare string, or stays absent.
+pub(crate) fn native_input(
+    place: Option<&Value<'_>>,
+    bare: Option<&str>,
+    encode: impl FnOnce(SystemText) -> (Vec<String>, SystemText),
+) -> (Option<String>, SystemText) {
+    let lifted = SystemText::Lifted(Vec::new());
+    if bare.is_some() && place.is_some_and(|place| place.as_text().is_some()) {
+        return (None, lifted);
+    }
+    let (items, lifted) = encode(lifted);
+    let alone = place.is_some_and(|place| place.as_object().is_some());
+    let text = match (items.as_slice(), alone) {
+        ([only], true) => only.clone(),
+        _ => array(&items),
+    };
+    // A body without input, such as one that continues a response, stays without while there is none.
+    let absent = place.is_none_or(Value::is_null);
+    ((!absent || !items.is_empty()).then_some(text), lifted)
+}
+
 /// The family of a tool on offer, by its key or type in either format.
 pub(crate) fn tool_family(name: &str) -> Family {
     match name {
@@ -252,7 +275,7 @@ pub(crate) fn tool_family(name: &str) -> Family {
     }
 }
 
-/// Arguments of a call from elsewhere as the JSON object that both formats want. What is no
+/// The arguments of another vendor's call as the JSON object that both formats want. What is no
 /// object goes whole into its one member, `input`, which is noted; no text at all is no arguments.
 pub(crate) fn arguments_object(
     arguments: &Arguments,
@@ -340,7 +363,7 @@ pub(crate) fn media_kind(media_type: &str) -> MediaKind {
     }
 }
 
-/// Where the bytes of media from elsewhere go.
+/// Where the bytes of media of another vendor go.
 pub(crate) enum MediaData<'m> {
     /// MediaData in base 64, and their media type if it is known.
     Inline(Cow<'m, str>, Option<&'m str>),
@@ -350,8 +373,8 @@ pub(crate) enum MediaData<'m> {
     Elsewhere,
 }
 
-/// Read media from elsewhere: `data:` addresses are taken apart, since both formats want the bytes
-/// and their type in members of their own.
+/// Read media of another vendor: `data:` addresses are taken apart, since both formats want the
+/// bytes and their type in members of their own.
 pub(crate) fn media_data(media: &Media) -> MediaData<'_> {
     let known = media.media_type.as_deref();
     match &media.source {

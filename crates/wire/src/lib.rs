@@ -1,4 +1,4 @@
-//! Vendor formats, both ways: decode what a vendor said into messages, encode messages for a
+//! Vendor formats, both ways: decode what a vendor sent into messages, encode messages for a
 //! vendor. No I/O, no clocks, no async.
 //!
 //! - [`Codec`] is what each format offers; [`codec`] finds it by [`Wire`].

@@ -7,7 +7,7 @@ use throughline_model::json::{ObjectWriter, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossKind {
-    /// A vendor's item that means nothing elsewhere.
+    /// A vendor's item that no other vendor understands.
     VendorItem,
     /// Vendor members of a content that is otherwise expressed.
     VendorFields,

@@ -4,11 +4,12 @@
 //! Applications define hosted tools as the Responses API does, whatever vendor runs them, so other vendors read
 //! [`tool_definition`] too.
 
-use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{AnswerShape, Form, Media, MediaSource, ToolDef, VendorError, Wire};
 
 use crate::compose::body_builder::BodyBuilder;
 use crate::object_builder::ObjectBuilder;
+use crate::template::{Extractor, TemplateValue, restore};
 
 /// The longest name of an answer's format.
 const LONGEST_NAME: usize = 64;
@@ -115,4 +116,64 @@ pub(crate) fn encode_error(wire: &Wire, error: &VendorError) -> String {
     inner.end();
     object.end();
     out
+}
+
+/// A place in a part that can have its media: the path, and what stands there.
+pub(crate) type MediaPlace = (&'static [&'static str], MediaForm);
+
+/// What stands at a [`MediaPlace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaForm {
+    /// Bytes in base64, or a `data:` address.
+    Data,
+    /// An address.
+    Url,
+    /// The id of a file that the vendor keeps.
+    FileId,
+}
+
+/// The places of a part that hold a string.
+fn filled_places<'v, 'a>(
+    places: &[MediaPlace],
+    part: &'v Value<'a>,
+) -> Vec<(MediaPlace, &'v Value<'a>)> {
+    let filled = places.iter().filter_map(|place| {
+        let value = part.at(place.0)?;
+        value.as_text().map(|_| (*place, value))
+    });
+    filled.collect()
+}
+
+/// Read where the media of a part are, and the media type of a sound; `None` if no place holds a string.
+pub(crate) fn read_media<'v, 'a>(
+    places: &[MediaPlace],
+    part: &'v Value<'a>,
+    extractor: &mut Extractor<'v, 'a>,
+) -> Option<(MediaSource, Option<String>)> {
+    let filled = filled_places(places, part);
+    let ((_, form), value) = *filled.first()?;
+    // With two places filled it would not be plain which of them was taken out.
+    let text = match filled.len() {
+        1 => extractor.text(value)?,
+        _ => value.as_str()?.into_owned(),
+    };
+    let source = match form {
+        MediaForm::FileId => MediaSource::File(text),
+        MediaForm::Url => MediaSource::Uri(text),
+        MediaForm::Data if text.starts_with("data:") => MediaSource::Uri(text),
+        MediaForm::Data => MediaSource::Data(text),
+    };
+    let format = part.at(&["input_audio", "format"]).and_then(Value::as_str);
+    Some((source, format.map(|format| format!("audio/{format}"))))
+}
+
+/// Append a part that came from this format, with its media put back.
+pub(crate) fn write_media(out: &mut String, places: &[MediaPlace], media: &Media, part: &RawJson) {
+    let text = match &media.source {
+        MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
+    };
+    match filled_places(places, &part.value()).as_slice() {
+        [((path, _), _)] => restore(out, part, &[(path, TemplateValue::Text(text))]),
+        _ => out.push_str(part.get()),
+    }
 }

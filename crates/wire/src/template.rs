@@ -15,7 +15,7 @@ use crate::DecodeError;
 /// [`Vendor`](throughline_model::Vendor); [`restore`] puts the texts back.
 ///
 /// A text is taken out only if writing it gives the same token again, so that going back is exact.
-/// In its place stands `""`, `[]` or `null`; since the neutral field says what was there, an item
+/// In its place stands `""`, `[]` or `null`; since the neutral field has what was there, an item
 /// that really had an empty value comes back the same.
 pub(crate) struct Extractor<'v, 'a> {
     item: &'v Value<'a>,
@@ -60,7 +60,7 @@ impl<'v, 'a> Extractor<'v, 'a> {
         RawJson::of(at)
     }
 
-    /// Take out the elements of an array, which are kept one by one elsewhere.
+    /// Take out the elements of an array, which are kept one by one as contents.
     pub(crate) fn elements(&mut self, at: &'v Value<'a>) -> Option<&'v [Value<'a>]> {
         let elements = at.as_array()?;
         self.edits.push((at, "[]"));
@@ -101,7 +101,7 @@ impl TemplateValue<'_> {
 }
 
 /// Append an item with its texts put back. A place that is not empty stays as it is; of two values
-/// for one place the later one counts, as vendors may say a member twice.
+/// for one place the later one counts, as vendors may send a member twice.
 pub(crate) fn restore<'p, P: AsRef<[&'p str]>>(
     out: &mut String,
     item: &RawJson,

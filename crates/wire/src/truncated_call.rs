@@ -1,8 +1,8 @@
 //! The call that the output limit cut off.
 //!
-//! Few vendors say which item of an answer was being written when its output limit was reached. It is the last
-//! one: a call that stands there is marked incomplete, unless its own status says that it is whole. The mark is
-//! on our side; what the vendor sent is kept and written as it was.
+//! Few vendors report which item of an answer was being written when its output limit was reached. It is the last one:
+//! a call that stands there is marked incomplete, unless its own status is completed. The mark is on our side; what the
+//! vendor sent is kept and written as it was.
 
 use throughline_model::{Body, Content, Event, Place, Stop};
 
@@ -15,7 +15,7 @@ pub(crate) fn mark(contents: &mut [Content], stop: &Stop) {
     }
 }
 
-/// The last content of a stream whose contents are told before it is known how the answer ends.
+/// The last content of a stream whose contents are reported before it is known how the answer ends.
 #[derive(Debug, Default)]
 pub(crate) struct LastContent(Option<(Place, Content)>);
 

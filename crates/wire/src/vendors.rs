@@ -16,7 +16,7 @@ pub(crate) struct VendorFormat {
     /// The format that this entry is about.
     pub(crate) wire: Wire,
     /// Decodes and encodes it.
-    pub(crate) codec: &'static dyn Codec,
+    pub(crate) codec: &'static Codec,
     /// What the vendor requires of a rendered history.
     pub(crate) render: &'static RenderFormat,
     /// How the body of a model call is written.

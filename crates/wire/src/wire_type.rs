@@ -2,7 +2,7 @@
 //! module; the rules that turn id fields into call ids stand here once, for all.
 
 use throughline_model::json::Value;
-use throughline_model::{CallId, Family, Path, Runner, Scope, Slot, Slots};
+use throughline_model::{CallId, Family, Output, Path, Runner, Scope, Slot, Slots, ToolResult};
 
 use crate::{DecodeError, read};
 
@@ -43,9 +43,9 @@ pub enum ItemRole {
     Output,
     /// Both in one item.
     CallAndOutput,
-    /// Asks for leave.
+    /// Asks for approval.
     ApprovalRequest,
-    /// Gives or refuses leave.
+    /// Grants or denies approval.
     ApprovalResponse,
     /// Thoughts of a model.
     Reasoning,
@@ -215,6 +215,22 @@ impl IdMinter {
             self.waiting.push((family.clone(), id.clone()));
             id
         })
+    }
+
+    /// A result of the call whose id is given, or else of the first call of the row's family that still
+    /// waits; a standalone result if there is none.
+    pub(crate) fn result(
+        &mut self,
+        row: &WireType,
+        slots: &Slots,
+        family: Family,
+        output: Output,
+        standalone: impl FnOnce() -> CallId,
+    ) -> ToolResult {
+        match row.given_id(slots).or_else(|| self.claim(&row.family)) {
+            Some(call) => ToolResult::answering(call, family, output),
+            None => ToolResult::standalone(standalone(), family, output),
+        }
     }
 
     /// The id of the first call of this family that still waits for a result without an id.

@@ -37,7 +37,7 @@ pub(crate) struct ApprovalsAnswer {
     pub(crate) approval: ApprovalId,
 
     #[command(flatten)]
-    pub(crate) word: DecisionFlags,
+    pub(crate) decision: DecisionFlags,
 
     /// The reason; the model may be shown it.
     #[arg(long, value_name = "TEXT")]

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use throughline_compact::Policy;
 use throughline_wire::Format;
 
-use super::{Bounds, format};
+use super::{InputLimits, format};
 
 /// Reads an array of messages or items, a request body, a response body or a captured event
 /// stream, puts digests in the place of older tool calls, and writes it in the same shape. Standard
@@ -43,7 +43,7 @@ pub(crate) struct Compact {
     pub(crate) strategy: Strategy,
 
     #[command(flatten)]
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: InputLimits,
 
     /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,

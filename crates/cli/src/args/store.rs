@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use throughline_store::{PageToken, Position, RunId, RunState, ThreadId};
 use throughline_wire::Format;
 
-use super::Bounds;
+use super::InputLimits;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Threads {
@@ -97,7 +97,7 @@ pub(crate) struct Import {
     pub(crate) max_line_bytes: usize,
 
     #[command(flatten)]
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: InputLimits,
 
     /// The file to read; `-` or no file reads standard input.
     pub(crate) file: Option<PathBuf>,
@@ -165,7 +165,7 @@ pub(crate) enum Runs {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Publish an abandoned run. Calls without a result get a result that says what is known.
+    /// Publish an abandoned run. Calls without a result get a result with what is known.
     Publish {
         /// The run, run_… or resp_….
         run: RunId,

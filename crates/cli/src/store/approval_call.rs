@@ -1,9 +1,9 @@
-//! What an approval asks, in words and as JSON.
+//! The call of an approval, as text and as JSON.
 
 use throughline_model::json::{Escapes, ObjectWriter, Text, Value};
 use throughline_store::{Approval, Shown, shown};
 
-use super::forms;
+use super::json_form;
 use crate::time;
 
 /// Characters of a text that are shown in a list.
@@ -32,7 +32,7 @@ struct RecordMember {
     raw: String,
     /// Its text; the JSON itself if it is none.
     text: String,
-    /// Whether it is a text, and one without unpaired surrogates, which only JSON can say.
+    /// Whether it is a text, and one without unpaired surrogates, which only JSON can express.
     exact: bool,
 }
 
@@ -55,7 +55,7 @@ impl ApprovalCall {
             (Some(tool), Some(arguments)) if tool.exact && arguments.exact => {
                 shown(&tool.text, &arguments.text) != approval.shown
             }
-            // What cannot be compared says nothing.
+            // What cannot be compared is no contradiction.
             _ => false,
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn form(out: &mut String, approval: &Approval) {
     object.bool("vendor", asked.vendor);
     object.str("digest", &hex(&approval.shown));
     object.number("created", approval.created);
-    forms::opt_number(&mut object, "expires", approval.expires);
+    json_form::opt_number(&mut object, "expires", approval.expires);
     match &approval.answered {
         Some((by, at)) => {
             let mut inner = ObjectWriter::new(object.key("answered"));
@@ -111,8 +111,8 @@ pub(super) fn form(out: &mut String, approval: &Approval) {
             object.raw("answered", "null");
         }
     }
-    forms::opt_str(&mut object, "reason", approval.reason.as_deref());
-    forms::opt_raw(&mut object, "detail", approval.detail.as_ref());
+    json_form::opt_str(&mut object, "reason", approval.reason.as_deref());
+    json_form::opt_raw(&mut object, "detail", approval.detail.as_ref());
     object.end();
 }
 
@@ -120,7 +120,7 @@ pub(super) fn form(out: &mut String, approval: &Approval) {
 pub(super) fn words(approval: &Approval, length: Length) -> String {
     let asked = ApprovalCall::of(approval);
     let expires = match approval.expires {
-        Some(at) => format!("expires {}", time::shown(at)),
+        Some(at) => format!("expires {}", time::format_utc(at)),
         None => "never expires".to_owned(),
     };
     let mut lines = vec![format!(
@@ -129,7 +129,7 @@ pub(super) fn words(approval: &Approval, length: Length) -> String {
         approval.state.as_str(),
         approval.thread,
         approval.call.run,
-        time::shown(approval.created)
+        time::format_utc(approval.created)
     )];
     let part = |shows: &Option<RecordMember>, missing: &str| match shows {
         Some(shows) => exact(&shows.text, length),
@@ -158,7 +158,7 @@ pub(super) fn words(approval: &Approval, length: Length) -> String {
     lines.join("\n")
 }
 
-/// Who answered what, when and why.
+/// The decision, with who decided, when and why.
 pub(super) fn answered(approval: &Approval, length: Length) -> Option<String> {
     use throughline_store::ApprovalState as State;
     let (by, at) = approval.answered.as_ref()?;
@@ -168,7 +168,7 @@ pub(super) fn answered(approval: &Approval, length: Length) -> Option<String> {
         // An answer that a later version gave, or one that came to nothing.
         State::Waiting | State::Expired | State::Withdrawn => "answered",
     };
-    let mut line = format!("{word} by {}, {}", exact(by, length), time::shown(*at));
+    let mut line = format!("{word} by {}, {}", exact(by, length), time::format_utc(*at));
     if let Some(reason) = &approval.reason {
         line.push_str(&format!(": {}", exact(reason, length)));
     }

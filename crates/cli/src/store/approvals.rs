@@ -8,7 +8,7 @@ use throughline_store::{
 };
 
 use super::approval_call::{ApprovalCall, Length, hex};
-use super::{Context, IfMissing, approval_call, forms};
+use super::{Context, IfMissing, approval_call, json_form};
 use crate::args::{ApprovalsAnswer, ApprovalsList};
 use crate::failure::Failure;
 use crate::output;
@@ -18,7 +18,7 @@ use crate::time;
 const PAGE: usize = 256;
 
 pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let filter = ApprovalFilter {
         thread: args.thread.clone(),
         waiting: !args.all,
@@ -29,8 +29,8 @@ pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<
         .map_err(|error| context.failure(&error))?;
     let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = forms::object(|object| {
-            forms::array(object.key("approvals"), &listing.found, approval_call::form);
+        let form = json_form::object(|object| {
+            json_form::array(object.key("approvals"), &listing.found, approval_call::form);
             match &next {
                 Some(next) => object.str("next", next),
                 None => object.raw("next", "null"),
@@ -57,13 +57,13 @@ pub(super) async fn answer(
     context: &Context<'_>,
     args: &ApprovalsAnswer,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let before = find(context, &store, args.approval).await?;
-    let decision = args.word.decision();
-    bound(&before, args, decision)?;
+    let decision = args.decision.decision();
+    check_reviewed_call(&before, args, decision)?;
     let answer = Answer {
         approval: before.id,
-        // What this record says, so that an answer never counts for other arguments.
+        // The call of this record, so that an answer never counts for other arguments.
         shown: before.shown,
         decision,
         by: args.by.clone().unwrap_or_else(user),
@@ -78,7 +78,7 @@ pub(super) async fn answer(
     };
     let repeated = before.answered.is_some();
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             approval_call::form(object.key("approval"), &after);
             object.bool("repeated", repeated);
         });
@@ -86,12 +86,16 @@ pub(super) async fn answer(
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&approval_call::words(&after, Length::Whole))?;
-    output::line(&outlook(&after, decision, repeated))?;
+    output::line(&consequence(&after, decision, repeated))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuse an answer that is not for what its giver saw.
-fn bound(record: &Approval, args: &ApprovalsAnswer, decision: Decision) -> Result<(), Failure> {
+/// Refuse an answer if the call is not the one that was reviewed.
+fn check_reviewed_call(
+    record: &Approval,
+    args: &ApprovalsAnswer,
+    decision: Decision,
+) -> Result<(), Failure> {
     let id = record.id;
     match args.digest {
         Some(digest) if digest != record.shown => Err(Failure::other(format!(
@@ -100,7 +104,7 @@ fn bound(record: &Approval, args: &ApprovalsAnswer, decision: Decision) -> Resul
             hex(&record.shown),
             hex(&digest)
         ))),
-        // A caller that gives the digest has reviewed the call elsewhere.
+        // A caller that gives the digest has reviewed the call in another place.
         Some(_) => Ok(()),
         None if decision == Decision::Approved && ApprovalCall::of(record).contradicts(record) => {
             Err(Failure::other(format!(
@@ -137,7 +141,7 @@ async fn find(context: &Context<'_>, store: &Store, id: ApprovalId) -> Result<Ap
     }
 }
 
-/// Why the store took no answer, and what to do.
+/// The message for an answer that the store refused.
 async fn refused(
     context: &Context<'_>,
     store: &Store,
@@ -165,7 +169,7 @@ async fn refused(
              ('throughline runs resume {run}', or agent.resume in the application)",
             now.expires
                 .or(before.expires)
-                .map_or_else(|| "in the meantime".to_owned(), time::shown)
+                .map_or_else(|| "in the meantime".to_owned(), time::format_utc)
         ),
         Unanswerable::Withdrawn => format!(
             "{id} was withdrawn: {run} ended without it and the call never runs; \
@@ -178,8 +182,8 @@ async fn refused(
     })
 }
 
-/// What follows from an answer that is recorded.
-fn outlook(approval: &Approval, decision: Decision, repeated: bool) -> String {
+/// The consequence of an answer that is recorded.
+fn consequence(approval: &Approval, decision: Decision, repeated: bool) -> String {
     let run = approval.call.run;
     let goes_on = format!("'throughline runs resume {run}', or agent.resume in the application");
     let vendor = ApprovalCall::of(approval).vendor;
@@ -203,7 +207,7 @@ fn outlook(approval: &Approval, decision: Decision, repeated: bool) -> String {
     }
 }
 
-/// Who sits here.
+/// The name of the user of this machine.
 fn user() -> String {
     ["USER", "USERNAME"]
         .into_iter()

@@ -2,14 +2,14 @@
 
 mod approval_call;
 mod approvals;
-mod forms;
-mod read;
+mod json_form;
+mod maintenance;
 mod runs;
 mod settle;
+mod show;
 mod text;
 mod threads;
 mod transfer;
-mod upkeep;
 mod view;
 mod view_settings;
 
@@ -31,11 +31,11 @@ struct Context<'a> {
     json: bool,
 }
 
-/// Whether a command may make the store.
+/// What a command does if the store does not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IfMissing {
-    Make,
-    Refuse,
+    Create,
+    Fail,
 }
 
 /// Run a command.
@@ -59,8 +59,8 @@ fn file_of(url: &str) -> Option<PathBuf> {
     Some(Path::new(path).to_owned()).filter(|path| !path.as_os_str().is_empty())
 }
 
-/// Refuse to make a store by looking for something in it.
-pub(crate) fn is_there(url: &str) -> Result<(), Failure> {
+/// Fail if the store does not exist, so that reading does not create it.
+pub(crate) fn check_exists(url: &str) -> Result<(), Failure> {
     match file_of(url) {
         Some(file) if !file.exists() => Err(Failure::other(format!(
             "there is no store {}; name one with --store sqlite://PATH, or make one with \
@@ -76,7 +76,7 @@ impl Context<'_> {
         match command {
             Command::Threads(threads) => match threads {
                 Threads::List(args) => threads::list(self, args).await,
-                Threads::Show(args) => read::show(self, args).await,
+                Threads::Show(args) => show::show(self, args).await,
                 Threads::Export(args) => transfer::export(self, args).await,
                 Threads::Import(args) => transfer::import(self, args).await,
                 Threads::Fork(args) => threads::fork(self, args).await,
@@ -98,11 +98,11 @@ impl Context<'_> {
                 Approvals::Answer(args) => approvals::answer(self, args).await,
             },
             Command::View(args) => view::show(self, args).await,
-            Command::Fsck => upkeep::fsck(self).await,
-            Command::Backup(args) => upkeep::backup(self, args).await,
-            Command::Restore(args) => upkeep::restore(self, args),
-            Command::Migrate => upkeep::migrate(self),
-            Command::Doctor => upkeep::doctor(self).await,
+            Command::Fsck => maintenance::fsck(self).await,
+            Command::Backup(args) => maintenance::backup(self, args).await,
+            Command::Restore(args) => maintenance::restore(self, args),
+            Command::Migrate => maintenance::migrate(self),
+            Command::Doctor => maintenance::doctor(self).await,
             Command::Serve(_)
             | Command::Convert(_)
             | Command::Validate(_)
@@ -114,8 +114,8 @@ impl Context<'_> {
 
     /// Open the store.
     async fn open(&self, missing: IfMissing) -> Result<Store, Failure> {
-        if missing == IfMissing::Refuse {
-            is_there(self.url)?;
+        if missing == IfMissing::Fail {
+            check_exists(self.url)?;
         }
         Store::open(self.url)
             .await
@@ -127,7 +127,7 @@ impl Context<'_> {
         file_of(self.url)
     }
 
-    /// Open what a name means, with the last messages of its branch.
+    /// Open the thread that a name stands for, with the last messages of its branch.
     async fn find(
         &self,
         store: &Store,
@@ -135,7 +135,7 @@ impl Context<'_> {
         window: usize,
     ) -> Result<(At, Opened), Failure> {
         let mut missing = None;
-        for at in meanings(name) {
+        for at in candidates(name) {
             match store.open(&self.scope, &at, window).await {
                 Ok(opened) => return Ok((at, opened)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -153,7 +153,7 @@ impl Context<'_> {
         })
     }
 
-    /// A store's error in words: what, where, and what to do.
+    /// The message for an error of the store: what, where, and what to do.
     fn failure(&self, error: &Error) -> Failure {
         let (url, tenant) = (self.url, self.scope.tenant());
         match error {
@@ -181,8 +181,8 @@ impl Context<'_> {
     }
 }
 
-/// What a name can mean, in the order in which it is tried.
-fn meanings(name: &str) -> Vec<At> {
+/// What a name can stand for, in the order in which it is tried.
+fn candidates(name: &str) -> Vec<At> {
     if let Ok(node) = name.parse() {
         return vec![At::Node(NodeRef::Node(node))];
     }

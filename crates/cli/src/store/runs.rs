@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use throughline_store::{Entry, Journal, RunFilter, RunId};
 
-use super::{Context, IfMissing, forms, read, text};
+use super::{Context, IfMissing, json_form, show, text};
 use crate::args::RunsList;
 use crate::failure::Failure;
 use crate::output;
 use crate::time;
 
 pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let filter = RunFilter {
         thread: args.thread.clone(),
         states: args.state.clone(),
@@ -22,8 +22,8 @@ pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitC
         .map_err(|error| context.failure(&error))?;
     let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = forms::object(|object| {
-            forms::array(object.key("runs"), &listing.found, forms::run);
+        let form = json_form::object(|object| {
+            json_form::array(object.key("runs"), &listing.found, json_form::run);
             match &next {
                 Some(next) => object.str("next", next),
                 None => object.raw("next", "null"),
@@ -44,13 +44,13 @@ pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitC
 }
 
 pub(super) async fn show(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let journal = store
         .journal(&context.scope, run)
         .await
         .map_err(|error| context.failure(&error))?;
     let unsent = match journal.run.published {
-        Some(node) if journal.run.state.is_settled() => read::unsent(context, &store, node).await?,
+        Some(node) if journal.run.state.is_settled() => show::unsent(context, &store, node).await?,
         _ => Vec::new(),
     };
     if context.json {
@@ -63,15 +63,15 @@ pub(super) async fn show(context: &Context<'_>, run: RunId) -> Result<ExitCode, 
 
 /// `{"run","request","inputs","entries","steps","calls","unsent"}`
 fn form(journal: &Journal, unsent: &[Entry]) -> String {
-    forms::object(|object| {
-        forms::run(object.key("run"), &journal.run);
+    json_form::object(|object| {
+        json_form::run(object.key("run"), &journal.run);
         let request = journal.request.as_ref();
         object.raw("request", request.map_or("null", |request| request.get()));
         object.number("inputs", u64::from(journal.inputs));
-        forms::array(object.key("entries"), &journal.entries, forms::entry);
-        forms::array(object.key("steps"), &journal.steps, forms::step);
-        forms::array(object.key("calls"), &journal.calls, forms::call);
-        forms::array(object.key("unsent"), unsent, forms::entry);
+        json_form::array(object.key("entries"), &journal.entries, json_form::entry);
+        json_form::array(object.key("steps"), &journal.steps, json_form::step);
+        json_form::array(object.key("calls"), &journal.calls, json_form::call);
+        json_form::array(object.key("unsent"), unsent, json_form::entry);
     })
 }
 
@@ -83,7 +83,7 @@ fn words(journal: &Journal, unsent: &[Entry]) -> String {
         "{holds}, epoch {}, attempt {}, last wrote {}",
         run.epoch,
         run.attempt,
-        time::shown(run.progress)
+        time::format_utc(run.progress)
     ));
     if let Some(base) = run.base {
         lines.push(format!("continues {base}"));

@@ -10,23 +10,23 @@ use throughline_store::{
     RunState, Started, Stopped, Store,
 };
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::failure::Failure;
 use crate::output;
 
 pub(super) async fn publish(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let failure = |error: Error| context.failure(&error);
     let scope = &context.scope;
     let before = store.run(scope, run).await.map_err(failure)?;
-    moved(context, &store, &before).await?;
+    check_not_moved(context, &store, &before).await?;
     let started = claim(context, &store, &before).await?;
     // No other worker can write to the run any more, so its journal is complete.
     let journal = store.journal(scope, run).await.map_err(failure)?;
     let results: Vec<CallResult> = journal
         .calls
         .iter()
-        .filter_map(|call| closed(&journal, call))
+        .filter_map(|call| known_result(&journal, call))
         .collect();
     let closed = results.len() as u64;
     let publish = Publish {
@@ -42,15 +42,15 @@ pub(super) async fn publish(context: &Context<'_>, run: RunId) -> Result<ExitCod
     let published = match store.publish(scope, started.lease, &publish).await {
         Ok(published) => published,
         Err(error) => {
-            put_back(context, &store, &before, started).await;
+            return_run(context, &store, &before, started).await;
             return Err(context.failure(&error));
         }
     };
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.str("run", &run.to_string());
             object.str("thread", before.thread.as_str());
-            forms::opt_node(object, "node", published.node);
+            json_form::opt_node(object, "node", published.node);
             object.number("last", published.last);
             object.bool("moved", published.moved);
             object.number("version", published.version.0);
@@ -76,7 +76,7 @@ pub(super) async fn publish(context: &Context<'_>, run: RunId) -> Result<ExitCod
 }
 
 pub(super) async fn discard(context: &Context<'_>, run: RunId) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let before = store
         .run(&context.scope, run)
         .await
@@ -84,12 +84,12 @@ pub(super) async fn discard(context: &Context<'_>, run: RunId) -> Result<ExitCod
     store
         .discard_run(&context.scope, &before, Claim::Settle)
         .await
-        .map_err(|error| unsettled(context, &before, &error))?;
+        .map_err(|error| settle_failure(context, &before, &error))?;
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.str("discarded", &run.to_string());
             object.str("thread", before.thread.as_str());
-            forms::opt_node(object, "published", before.published);
+            json_form::opt_node(object, "published", before.published);
         });
         output::document(&form, false)?;
     } else {
@@ -109,11 +109,11 @@ async fn claim(context: &Context<'_>, store: &Store, run: &Run) -> Result<Starte
     store
         .claim(&context.scope, run.id, run.epoch, Claim::Settle)
         .await
-        .map_err(|error| unsettled(context, run, &error))
+        .map_err(|error| settle_failure(context, run, &error))
 }
 
 /// Why a run cannot be settled, and what to do.
-fn unsettled(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
+fn settle_failure(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
     match error {
         Error::Busy { run: other, .. } if *other == run.id => Failure::other(format!(
             "{other} is being worked on; wait for it or stop whoever does"
@@ -129,7 +129,7 @@ fn unsettled(context: &Context<'_>, run: &Run, error: &Error) -> Failure {
 }
 
 /// Refuse before the run is taken over, so that another process can still resume it unchanged.
-async fn moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Failure> {
+async fn check_not_moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Failure> {
     let at = At::Thread(run.thread.clone());
     let opened = store
         .open(&context.scope, &at, 0)
@@ -146,7 +146,7 @@ async fn moved(context: &Context<'_>, store: &Store, run: &Run) -> Result<(), Fa
 
 /// A run that could not be published goes back to where it waited, so that no worker continues with
 /// it unasked.
-async fn put_back(context: &Context<'_>, store: &Store, run: &Run, started: Started) {
+async fn return_run(context: &Context<'_>, store: &Store, run: &Run, started: Started) {
     let scope = &context.scope;
     // If this fails too, the run is interrupted once this process is gone.
     let _ = match run.state {
@@ -169,7 +169,7 @@ async fn put_back(context: &Context<'_>, store: &Store, run: &Run, started: Star
 }
 
 /// What is known of a call without a result.
-fn closed(journal: &Journal, call: &Execution) -> Option<CallResult> {
+fn known_result(journal: &Journal, call: &Execution) -> Option<CallResult> {
     let (outcome, words) = match call.state {
         CallState::Done | CallState::Taken => return None,
         CallState::Planned => (

@@ -1,18 +1,18 @@
-//! What a store holds, for people at a terminal.
+//! The contents of a store as text for people.
 
 use throughline_model::{
     Arguments, Body, Content, MediaSource, Message, Output, Role, ToolCall, ToolResult,
 };
 use throughline_store::{Entry, Run, Thread};
 
-use super::forms::run_kind;
+use super::json_form::run_kind;
 use crate::time;
 
 /// Characters of a call or a result that are shown.
 const SHORT: usize = 160;
 
 /// Characters that turn the direction of writing or begin a line without being control characters.
-fn turns(c: char) -> bool {
+fn is_direction_control(c: char) -> bool {
     matches!(
         c,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
@@ -25,7 +25,7 @@ pub(super) fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || turns(c) => out.extend(c.escape_default()),
+            c if c.is_control() || is_direction_control(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn thread(thread: &Thread) -> String {
         counted(items, "item"),
         counted(thread.tokens(), "token"),
         if open { ", open" } else { "" },
-        time::shown(thread.touched)
+        time::format_utc(thread.touched)
     ));
     line
 }
@@ -81,7 +81,7 @@ pub(super) fn run(run: &Run) -> String {
         run_kind(run.kind),
         run.mode.as_str(),
         run.thread,
-        time::shown(run.created)
+        time::format_utc(run.created)
     );
     if run.cancelling && !run.state.is_settled() {
         line.push_str("  to be cancelled");
@@ -97,7 +97,7 @@ pub(super) fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// A message: where it stands, who said it, what was said; calls and results a line each.
+/// A message: its position, role and contents; calls and results have a line each.
 pub(super) fn entry(entry: &Entry) -> String {
     let place = match (entry.first, entry.last) {
         (0, _) => format!("item {}", entry.at.no),
@@ -110,7 +110,7 @@ pub(super) fn entry(entry: &Entry) -> String {
         return format!(
             "{place} [redacted by {}, {}]",
             short(&redaction.by),
-            time::shown(redaction.at)
+            time::format_utc(redaction.at)
         );
     }
     let mut out = message(&place, &entry.message);
@@ -121,7 +121,7 @@ pub(super) fn entry(entry: &Entry) -> String {
     out
 }
 
-/// A message under a name of its place: who said it, what was said; calls and results a line each.
+/// A message under the name of its position: role and contents; calls and results have a line each.
 pub(super) fn message(place: &str, message: &Message) -> String {
     let mut lines = Vec::new();
     let mut said = String::new();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use throughline_store::{Fork, NewThread, Purged, Store, Thread, ThreadFilter};
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
@@ -17,7 +17,7 @@ pub(super) async fn list(
     context: &Context<'_>,
     args: &args::ThreadsList,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let filter = ThreadFilter {
         alias_kind: args.alias_kind.clone(),
         meta: args.meta.clone(),
@@ -29,8 +29,8 @@ pub(super) async fn list(
         .map_err(|error| context.failure(&error))?;
     let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = forms::object(|object| {
-            forms::array(object.key("threads"), &listing.found, forms::thread);
+        let form = json_form::object(|object| {
+            json_form::array(object.key("threads"), &listing.found, json_form::thread);
             match &next {
                 Some(next) => object.str("next", next),
                 None => object.raw("next", "null"),
@@ -51,7 +51,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (from, opened) = context.find(&store, &args.name, 0).await?;
     let id = args.id.clone().unwrap_or_else(|| store.ids().thread());
     let fork = Fork {
@@ -67,9 +67,9 @@ pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<Exi
         .await
         .map_err(|error| context.failure(&error))?;
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.str("from", opened.thread.id.as_str());
-            forms::thread(object.key("thread"), &thread);
+            json_form::thread(object.key("thread"), &thread);
         });
         output::document(&form, false)?;
     } else {
@@ -88,7 +88,7 @@ pub(super) async fn delete(
     context: &Context<'_>,
     args: &args::RemoveThread,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     if matches!(at, throughline_store::At::Node(_)) {
         return Err(Failure::usage(format!(
@@ -108,8 +108,8 @@ pub(super) async fn delete(
         .map_err(|error| context.failure(&error))?;
     let purged = sweep(context, &store).await?;
     if context.json {
-        let form = forms::object(|object| {
-            forms::thread(object.key("deleted"), &thread);
+        let form = json_form::object(|object| {
+            json_form::thread(object.key("deleted"), &thread);
             object.number("items_erased", purged.items);
         });
         output::document(&form, false)?;

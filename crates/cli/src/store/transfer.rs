@@ -10,7 +10,7 @@ use throughline_store::transfer::{self, Exported, Extent, ImportOptions, Importe
 use throughline_store::{Clock as _, Error, NewThread, Store, SystemClock};
 use throughline_wire::{Format, transcript};
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::args;
 use crate::failure::{Failure, name};
 use crate::input;
@@ -21,7 +21,7 @@ pub(super) async fn export(
     context: &Context<'_>,
     args: &args::Export,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let extent = if args.branch {
         Extent::Branch
@@ -60,7 +60,7 @@ pub(super) async fn export(
     let exported = match done {
         Ok(exported) => exported,
         Err(error) => {
-            // Half an export is of no use to anybody.
+            // Half an export is of no use.
             let _ = std::fs::remove_file(path);
             return Err(match &error {
                 Error::Stream { detail, .. } => {
@@ -90,7 +90,7 @@ fn report_export(
         bytes,
     } = exported;
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object
                 .str("thread", thread)
                 .str("file", &path.display().to_string())
@@ -120,7 +120,7 @@ pub(super) async fn import(
     let done = match &args.from {
         Some(format) => {
             let messages = messages(args, format)?;
-            let store = context.open(IfMissing::Make).await?;
+            let store = context.open(IfMissing::Create).await?;
             let id = args.rename.clone().unwrap_or_else(|| store.ids().thread());
             let thread = NewThread::new(id);
             let now = SystemClock.now();
@@ -128,7 +128,7 @@ pub(super) async fn import(
         }
         None => {
             let (mut input, total) = opened(file)?;
-            let store = context.open(IfMissing::Make).await?;
+            let store = context.open(IfMissing::Create).await?;
             stream(context, &store, args, &mut *input, total).await
         }
     };
@@ -219,7 +219,7 @@ fn failed(context: &Context<'_>, args: &args::Import, error: &Error) -> Failure 
 
 fn report_import(context: &Context<'_>, imported: &Imported) -> Result<ExitCode, Failure> {
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object
                 .str("thread", imported.thread.as_str())
                 .number("nodes", imported.nodes)

@@ -1,6 +1,6 @@
 //! `throughline view`.
 
-mod shown;
+mod annotated;
 mod vendor;
 
 use std::process::ExitCode;
@@ -13,11 +13,11 @@ use throughline_compact::{
 use throughline_model::Message;
 use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::args::View;
-use crate::changes;
-use crate::compact::{MessageDisplay, line, settle, unreachable};
+use crate::compact::{MessageDisplay, install_epoch, line, unreachable};
 use crate::failure::Failure;
+use crate::losses;
 use crate::output;
 use vendor::ModelChoice;
 
@@ -26,24 +26,24 @@ const PAGE: usize = 256;
 
 pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode, Failure> {
     let asked = ModelChoice::named(args.model.as_deref())?;
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let entries = record(context, &store, at, &opened).await?;
-    let told = entries.iter().map(|entry| Arc::new(entry.message.clone()));
-    let told: Vec<Arc<Message>> = told.collect();
-    let viewed = Viewed::of(args, &asked, &opened, &told)?;
+    let record = entries.iter().map(|entry| Arc::new(entry.message.clone()));
+    let record: Vec<Arc<Message>> = record.collect();
+    let viewed = Viewed::of(args, &asked, &opened, &record)?;
     if context.json {
         output::document(&form(&asked, &opened, &viewed), false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&text::thread(&opened.thread))?;
-    for line in shown::lines(&viewed.messages, &entries, &told) {
+    for line in annotated::lines(&viewed.messages, &entries, &record) {
         output::line(&line)?;
     }
     if let Some(rendered) = asked.rendered(&viewed.messages) {
         let items = text::counted(rendered.items, "item");
         output::line(&format!("as {}: {items}", rendered.format))?;
-        changes::say(&rendered.losses, &rendered.repairs);
+        losses::print(&rendered.losses, &rendered.repairs);
     }
     output::line(&viewed.line)?;
     Ok(ExitCode::SUCCESS)
@@ -90,11 +90,11 @@ impl Viewed {
         args: &View,
         asked: &ModelChoice<'_>,
         opened: &Opened,
-        told: &[Arc<Message>],
+        record: &[Arc<Message>],
     ) -> Result<Self, Failure> {
         if args.full {
             return Ok(Self {
-                messages: told.to_vec(),
+                messages: record.to_vec(),
                 report: None,
                 line: "The whole record: nothing is left out.".to_owned(),
             });
@@ -104,7 +104,7 @@ impl Viewed {
             ..Policy::default()
         });
         let mut next = 1;
-        for message in told {
+        for message in record {
             history.push(next, Arc::clone(message));
             next += number_count(message);
         }
@@ -123,7 +123,7 @@ impl Viewed {
             open: Vec::new(),
         };
         let planned = history.plan(&call).map_err(|error| unreachable(&error))?;
-        let report = settle(&mut history, planned);
+        let report = install_epoch(&mut history, planned);
         Ok(Self {
             messages: history.view().to_vec(),
             line: line(&report, MessageDisplay::of(&history)),
@@ -135,10 +135,10 @@ impl Viewed {
 /// `{"thread","model","format","messages"|"request","report","losses","repairs"}`
 fn form(asked: &ModelChoice<'_>, opened: &Opened, viewed: &Viewed) -> String {
     let rendered = asked.rendered(&viewed.messages);
-    forms::object(|object| {
-        forms::thread(object.key("thread"), &opened.thread);
+    json_form::object(|object| {
+        json_form::thread(object.key("thread"), &opened.thread);
         let model = Some(asked.model).filter(|model| !model.is_empty());
-        forms::opt_str(object, "model", model);
+        json_form::opt_str(object, "model", model);
         match &rendered {
             Some(rendered) => {
                 object.str("format", &rendered.format);
@@ -146,7 +146,7 @@ fn form(asked: &ModelChoice<'_>, opened: &Opened, viewed: &Viewed) -> String {
             }
             None => {
                 object.str("format", "neutral");
-                forms::array(object.key("messages"), &viewed.messages, |out, message| {
+                json_form::array(object.key("messages"), &viewed.messages, |out, message| {
                     message.write_json(out);
                 });
             }
@@ -157,6 +157,6 @@ fn form(asked: &ModelChoice<'_>, opened: &Opened, viewed: &Viewed) -> String {
             .as_ref()
             .map(|rendered| (&*rendered.losses, &*rendered.repairs))
             .unwrap_or_default();
-        changes::write(object, losses, repairs);
+        losses::write(object, losses, repairs);
     })
 }

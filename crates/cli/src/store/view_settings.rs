@@ -6,7 +6,7 @@ use throughline_compact::ViewSettings;
 use throughline_model::Message;
 use throughline_store::{Opened, Store, ThreadPatch};
 
-use super::{Context, IfMissing, forms, view};
+use super::{Context, IfMissing, json_form, view};
 use crate::args::{Pin, Uncompact};
 use crate::failure::Failure;
 use crate::output;
@@ -15,7 +15,7 @@ pub(super) async fn uncompact(
     context: &Context<'_>,
     args: &Uncompact,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (_, opened) = context.find(&store, &args.name, 0).await?;
     let mut view_settings = ViewSettings::of(opened.thread.settings.as_ref());
     let undone = view_settings.undo(opened.state.compaction());
@@ -30,7 +30,7 @@ pub(super) async fn uncompact(
 }
 
 pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
     let entries = view::record(context, &store, at, &opened).await?;
     let record: Vec<&Message> = entries.iter().map(|entry| &entry.message).collect();
@@ -84,7 +84,7 @@ fn say(
     line: impl FnOnce() -> String,
 ) -> Result<ExitCode, Failure> {
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.str("thread", opened.thread.id.as_str());
             object.bool(word, changed);
         });

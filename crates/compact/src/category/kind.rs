@@ -3,9 +3,9 @@
 /// What kind of thing a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
-    /// Looks at something: the digest says what was read, how much, and which names it had.
+    /// Looks at something: the digest has what was read, how much, and names in it.
     Read,
-    /// Changes something: the digest says what changed.
+    /// Changes something: the digest has what changed.
     Write,
     /// Runs something: errors and exit codes are kept, success is condensed.
     Execute,

@@ -44,7 +44,7 @@ pub(crate) fn classify(
             return Category::Write;
         }
         if tool.read_only == Some(true) {
-            // A hint says that nothing changes, not whether something was read or looked for.
+            // A read-only hint does not distinguish reading from searching.
             return match by_name_or_shape(call, args) {
                 Category::Query => Category::Query,
                 Category::Structured => Category::Structured,

@@ -2,7 +2,7 @@
 
 use super::kind::Category;
 
-/// Names in lower case. A name that stands here is what its agent means by it, whatever its words say.
+/// Names in lower case. A name in this table counts before the words in it.
 const TOOLS: &[(Category, &[&str])] = &[
     (
         Category::Read,

@@ -2,7 +2,7 @@
 
 use super::kind::Category;
 
-/// Words that say what a tool does, the more telling first: what both reads and writes, writes.
+/// Words for what a tool does, the stronger first: a tool that reads and writes counts as writing.
 const WORDS: &[(Category, &[&str])] = &[
     (
         Category::Plan,
@@ -50,7 +50,7 @@ const WORDS: &[(Category, &[&str])] = &[
     ),
 ];
 
-/// The category that the words of a name say.
+/// The category by the words of a name.
 pub(super) fn by_words(name: &str) -> Option<Category> {
     let words = split(name);
     WORDS
@@ -61,7 +61,7 @@ pub(super) fn by_words(name: &str) -> Option<Category> {
 
 /// The words of a name, in lower case: at `_`, `-`, other signs and where upper case begins.
 fn split(name: &str) -> Vec<String> {
-    // A name is a word or two; a text that is not a name says nothing.
+    // A name is a word or two; a longer text is not a name.
     const LONGEST: usize = 128;
     let mut words = vec![String::new()];
     let mut lower = false;

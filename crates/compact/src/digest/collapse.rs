@@ -13,12 +13,12 @@ use crate::text;
 use crate::trials::planted;
 
 /// What lines must have in common to become one: their class, how they ended, what they are about.
-type Same = (u8, (Option<Outcome>, bool, Option<i64>), Box<str>);
+type MergeKey = (u8, (Option<Outcome>, bool, Option<i64>), Box<str>);
 
-/// All lines of the facts, repeats collapsed, in the order of what they say last.
+/// All lines of the facts, repeats collapsed, in the order of their last calls.
 pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
     let mut choices: Vec<Option<CandidateLine>> = Vec::new();
-    let mut seen: HashMap<Same, usize> = HashMap::new();
+    let mut seen: HashMap<MergeKey, usize> = HashMap::new();
     for line in job.facts.iter().flat_map(|facts| &facts.lines) {
         let mut choice = CandidateLine {
             line: line.clone(),
@@ -28,7 +28,7 @@ pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
             taken: false,
             names: Vec::new(),
         };
-        if let Some(same) = same(line, job.ledger) {
+        if let Some(same) = merge_key(line, job.ledger) {
             if let Some(earlier) = seen
                 .get(&same)
                 .and_then(|at| choices.get_mut(*at))
@@ -47,7 +47,7 @@ pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
 }
 
 /// What a line may be merged by; none for lines that stand for themselves.
-fn same(line: &Line, ledger: bool) -> Option<Same> {
+fn merge_key(line: &Line, ledger: bool) -> Option<MergeKey> {
     let (LineKind::Call(category), Some(key), Some(ended)) = (line.kind, &line.key, line.ended)
     else {
         return None;
@@ -76,18 +76,18 @@ fn same(line: &Line, ledger: bool) -> Option<Same> {
     };
     let alike = match planted("compact-outcomes-merged") {
         true => (None, failed, None),
-        false => ended.alike(),
+        false => ended.comparison_key(),
     };
     Some((class, alike, key.clone()))
 }
 
-/// Put what an earlier line said into the later one, which ended alike.
+/// Merge an earlier line into the later one with the same outcome.
 fn merge(later: &mut CandidateLine, earlier: CandidateLine, caps: &Caps) {
     let reads = |choice: &CandidateLine| choice.line.kind == LineKind::Call(Category::Read);
     later.names_from(&earlier);
     match (reads(&earlier), reads(later)) {
         (true, false) => {
-            // Read, then written: the write speaks for both.
+            // Read, then written: the line of the write stands for both.
             later.reads += earlier.times + earlier.reads;
         }
         (false, true) if earlier.line.is_write() => {
@@ -157,8 +157,8 @@ impl CandidateLine {
     }
 }
 
-/// A read that is older than a write of the same file no longer says what is there; one that is older than a
-/// write whose result was lost may not.
+/// A read that is older than a write of the same file no longer matches the file; one that is older than a write whose
+/// result was lost may not.
 fn mark_stale(choices: &mut [CandidateLine]) {
     let mut written: HashMap<Box<str>, u64> = HashMap::new();
     let mut perhaps: HashMap<Box<str>, u64> = HashMap::new();

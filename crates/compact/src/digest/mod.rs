@@ -1,8 +1,8 @@
 //! Packs what is known of older groups into a text that fits.
 //!
-//! What must not be lost comes first: requests of users, files written, failures. Then every other call
-//! gets its line, newest first, and what room remains is spent on the names that are likeliest to be
-//! needed again. Names that can be read elsewhere in the view are not said twice.
+//! What must not be lost comes first: requests of users, files written, failures. Then every other call gets its line,
+//! newest first, and what room remains is spent on the names that are likeliest to be needed again. Names that can be
+//! read in another part of the view are not repeated.
 
 mod collapse;
 mod input;
@@ -32,7 +32,7 @@ pub(crate) struct DigestText {
     pub(crate) kept: DigestCounts,
 }
 
-/// Pack the facts; `visible` knows the names that can be read elsewhere and learns those of the text.
+/// Pack the facts; `visible` has the names that can be read in other parts of the view and gets those of the text.
 pub(crate) fn write_digest(job: &DigestInput<'_>, visible: &mut VisibleNames) -> DigestText {
     let mut choices = collapse::collapse(job);
     if choices.is_empty() || job.room.is_some_and(|room| room < 24) {
@@ -47,7 +47,7 @@ pub(crate) fn write_digest(job: &DigestInput<'_>, visible: &mut VisibleNames) ->
     finish(job, &mut choices, detail, &also)
 }
 
-/// Take lines as long as there is room for them; says how tersely they are written.
+/// Take lines as long as there is room for them; returns the level of detail.
 fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail {
     let Some(room) = job.room else {
         for choice in choices.iter_mut() {

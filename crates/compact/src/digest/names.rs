@@ -1,4 +1,4 @@
-//! Which names are worth their room.
+//! Chooses the names of a digest.
 
 use std::collections::HashSet;
 
@@ -66,7 +66,7 @@ impl VisibleNames {
     }
 }
 
-/// A name that may be said.
+/// A name that may be written.
 struct Candidate {
     worth: u64,
     cost: u64,
@@ -74,7 +74,7 @@ struct Candidate {
     name: NameUse,
 }
 
-/// Give each line the names that are worth it; what belongs to no line that is said comes back.
+/// Give each line the names that are worth it; names without a line that is written are returned.
 pub(super) fn choose(
     job: &DigestInput<'_>,
     choices: &mut [CandidateLine],
@@ -95,7 +95,7 @@ pub(super) fn choose(
     }
 }
 
-/// Every name that is not to be read elsewhere, at the last line that has it.
+/// Every name that is not visible in the view, at the last line that has it.
 fn candidates(
     job: &DigestInput<'_>,
     choices: &[CandidateLine],

@@ -101,7 +101,7 @@ fn list<'a>(
     }
 }
 
-/// A line without names. How a call ended is said whole at every level of detail.
+/// A line without names. The outcome of a call is written in full at every level of detail.
 pub(super) fn plain(choice: &CandidateLine, detail: Detail, caps: &Caps) -> String {
     let line = &choice.line;
     let ended = ended(line, detail);
@@ -134,7 +134,7 @@ pub(super) fn plain(choice: &CandidateLine, detail: Detail, caps: &Caps) -> Stri
     out
 }
 
-/// Bytes that the count of lines has at most where little else is said.
+/// Bytes that the count of lines has at most on a short line.
 const LONGEST_SIZE: usize = 12;
 
 /// How a call ended, in the words of a level of detail.

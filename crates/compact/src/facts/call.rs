@@ -2,7 +2,7 @@
 
 use throughline_model::{Outcome, Output};
 
-use super::called::DigestCall;
+use super::digest_call::DigestCall;
 use super::line::{Line, LineKind};
 use super::outcome::CallEnd;
 use super::{errors, result};
@@ -12,7 +12,7 @@ use crate::policy::Caps;
 use crate::text;
 use crate::trials::planted;
 
-/// What a digest says of a call, before names are chosen.
+/// The line of a digest for a call, before names are chosen.
 pub(crate) fn line(called: &DigestCall<'_>, args: &Args<'_>, caps: &Caps) -> Line {
     let said = called
         .result
@@ -55,7 +55,7 @@ fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
         return;
     }
     if ended.outcome == Some(Outcome::Rejected) {
-        // A person may have said why.
+        // A person may have given a reason.
         let reason = text::one_line(said, caps.other);
         if !reason.is_empty() {
             line.rest = format!(": {reason}");
@@ -63,7 +63,7 @@ fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
         return;
     }
     if ended.is_ok() && line.kind == LineKind::Call(Category::Execute) {
-        // A line that only tells the code again says nothing.
+        // A line with nothing but the exit code is left out.
         let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
         let last = said.lines().rev().take(200).find(says);
         if let Some(last) = last {
@@ -247,7 +247,7 @@ fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str, 
     let verb = line.verb("Called", "call");
     line.head = format!("{verb} {}({})", name(called), args.short(200));
     if called.category == Category::Plan {
-        // A plan is told whole again, or the state of one of its parts is.
+        // A plan is sent whole again, or the state of one of its parts is.
         let part = args.part().unwrap_or_default();
         line.key = Some(format!("{} {part}", name(called)).into());
     }

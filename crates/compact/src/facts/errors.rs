@@ -1,13 +1,13 @@
-//! Lines that tell of errors, and codes that commands end with.
+//! Finds lines about errors, and exit codes.
 
 use crate::text;
 
-/// Bytes at the start and at the end of an output that are looked at.
+/// Bytes at the start and at the end of an output that are scanned.
 const HEAD: usize = 256 * 1024;
 const TAIL: usize = 128 * 1024;
-/// Of a line so many bytes are looked at.
+/// Bytes of a line that are scanned.
 const OF_LINE: usize = 400;
-/// Bytes at either end of an output in which a command says what it ended with.
+/// Bytes at either end of an output that are searched for an exit code.
 const ENDS: usize = 400;
 /// Characters that a code has at most, its sign included.
 const OF_CODE: usize = 11;
@@ -29,7 +29,7 @@ const STRONG: &[&str] = &[
     "undefined",
     "cannot",
 ];
-/// Words that do so where nothing stronger is said.
+/// Words that do so if there is no line with a stronger word.
 const WEAK: &[&str] = &[
     "unresolved",
     "denied",
@@ -49,7 +49,7 @@ const WEAK: &[&str] = &[
     "err",
 ];
 
-/// The first distinct lines that tell of errors, each as one line.
+/// The first distinct lines about errors, each as one line.
 pub(crate) fn lines(output: &str, most: usize, length: usize) -> Vec<String> {
     let mut strong: Vec<String> = Vec::new();
     let mut weak: Vec<String> = Vec::new();
@@ -85,7 +85,7 @@ enum Strength {
     Weak,
 }
 
-/// Whether a line tells of an error.
+/// Whether a line is about an error.
 fn tells(line: &str) -> Option<Strength> {
     if line.contains("not found") || line.contains("No such file") || line.contains("***") {
         return Some(Strength::Strong);
@@ -116,7 +116,7 @@ fn in_path(line: &str, start: usize, end: usize) -> bool {
     before == Some(&b'/') || bytes.get(end) == Some(&b'/')
 }
 
-/// The code that a command ended with, if its output says so at its start or end.
+/// The exit code of a command, if it stands at the start or end of the output.
 pub(crate) fn exit_code(output: &str) -> Option<i64> {
     let head = text::start(output, ENDS).len();
     // A code that is cut in two would be another code.

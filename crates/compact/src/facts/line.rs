@@ -7,9 +7,9 @@ use crate::names::NameUse;
 /// What one line of a digest is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
-    /// Something a user said.
+    /// A text of a user.
     Request,
-    /// Something the model said.
+    /// A text of the model.
     Statement,
     /// A call of a tool of this category.
     Call(Category),
@@ -26,9 +26,9 @@ pub(crate) struct Line {
     pub(crate) head: String,
     /// How many lines were read, changed or found, with a space before it; of a call that ended well.
     pub(crate) size: String,
-    /// How the call ended; none for what was said.
+    /// How the call ended; `None` for texts.
     pub(crate) ended: Option<CallEnd>,
-    /// Whether a digest of the caller's own says what a call that ended well did.
+    /// Whether a digest of the caller's own wrote the line of a call that succeeded.
     pub(crate) own: bool,
     /// What is quoted of the output, with what joins it to the words before.
     pub(crate) rest: String,
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Whether it tells of a call that failed.
+    /// Whether it is about a call that failed.
     pub(crate) fn failed(&self) -> bool {
         self.ended.is_some_and(CallEnd::failed)
     }

@@ -1,7 +1,7 @@
-//! What a digest can say about a group: looked at once, said as far as there is room.
+//! The lines that a digest can have about a group: computed once, used as far as there is room.
 
 pub(crate) mod call;
-mod called;
+mod digest_call;
 pub(crate) mod errors;
 mod line;
 pub(crate) mod outcome;
@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::record::Record;
 use crate::text;
 
-pub use called::{Digest, DigestCall};
+pub use digest_call::{Digest, DigestCall};
 pub(crate) use line::{Line, LineKind};
 pub(crate) use outcome::CallEnd;
 
@@ -27,7 +27,7 @@ pub(crate) struct Facts {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What it takes to look at a group.
+/// What is needed to read a group.
 pub(crate) struct FactReader<'a> {
     pub(crate) record: &'a Record,
     pub(crate) name_index: &'a NameIndex,
@@ -36,7 +36,7 @@ pub(crate) struct FactReader<'a> {
     pub(crate) digests: &'a [std::sync::Arc<dyn Digest>],
 }
 
-/// A content of a group and where it stands.
+/// A content of a group and its position.
 #[derive(Clone, Copy)]
 struct ContentRef<'a> {
     place: usize,
@@ -54,14 +54,14 @@ impl FactReader<'_> {
         match group.kind {
             // Users may come with results of unknown calls; those are quoted like any other.
             GroupKind::User | GroupKind::System | GroupKind::Other => {
-                self.spoken(&contents, LineKind::Request, &mut facts);
+                self.text_lines(&contents, LineKind::Request, &mut facts);
             }
-            GroupKind::Assistant => self.spoken(&contents, LineKind::Statement, &mut facts),
+            GroupKind::Assistant => self.text_lines(&contents, LineKind::Statement, &mut facts),
             GroupKind::Tools => {
-                self.spoken(&contents, LineKind::Statement, &mut facts);
+                self.text_lines(&contents, LineKind::Statement, &mut facts);
                 self.calls(&contents, &mut facts);
             }
-            GroupKind::Result => self.strays(&contents, &mut facts),
+            GroupKind::Result => self.orphan_results(&contents, &mut facts),
         }
         facts
     }
@@ -89,8 +89,8 @@ impl FactReader<'_> {
         contents
     }
 
-    /// What was said in words.
-    fn spoken(&self, contents: &[ContentRef<'_>], kind: LineKind, facts: &mut Facts) {
+    /// Lines for the texts of users and the model.
+    fn text_lines(&self, contents: &[ContentRef<'_>], kind: LineKind, facts: &mut Facts) {
         let mut line: Option<Line> = None;
         let mut said = String::new();
         for at in contents {
@@ -150,11 +150,11 @@ impl FactReader<'_> {
             };
             let found = results.iter().rposition(answers);
             let answer = found.map(|place| results.remove(place));
-            facts.lines.push(self.called(call, at, answer.as_ref()));
+            facts.lines.push(self.call_line(call, at, answer.as_ref()));
         }
     }
 
-    fn called(
+    fn call_line(
         &self,
         call: &ToolCall,
         at: &ContentRef<'_>,
@@ -187,7 +187,7 @@ impl FactReader<'_> {
     }
 
     /// Results without calls.
-    fn strays(&self, contents: &[ContentRef<'_>], facts: &mut Facts) {
+    fn orphan_results(&self, contents: &[ContentRef<'_>], facts: &mut Facts) {
         for at in contents {
             let Some(result) = at.said.as_tool_result() else {
                 continue;
@@ -205,7 +205,7 @@ impl FactReader<'_> {
             line.names = self.name_index.names(at.place, at.content).to_vec();
             facts.lines.push(line);
         }
-        self.spoken(contents, LineKind::Statement, facts);
+        self.text_lines(contents, LineKind::Statement, facts);
     }
 }
 

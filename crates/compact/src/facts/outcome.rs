@@ -1,11 +1,11 @@
 //! How a call ended, and the words for it.
 //!
-//! A digest may say less than the record, never more. Only a call whose outcome is `ok` is told as
-//! done; every other one is told as asked for, with its outcome, at every level of detail.
+//! A digest may have less than the record, never more. Only a call whose outcome is `ok` is written
+//! as done; every other one is written as requested, with its outcome, at every level of detail.
 
 use throughline_model::Outcome;
 
-use super::called::DigestCall;
+use super::digest_call::DigestCall;
 use super::errors;
 use crate::category::Category;
 use crate::trials::planted;
@@ -28,7 +28,7 @@ impl CallEnd {
             code: None,
             looks_failed: false,
         };
-        // The output of a call that did not run says nothing about how it ran. What only looks at
+        // The output of a call that did not run is no evidence of how it ran. What only looks at
         // things has no exit code; its text may speak of those of others.
         if matches!(ended.outcome, Some(Outcome::Ok | Outcome::Error)) && runs(called.category) {
             ended.code = errors::exit_code(said);
@@ -48,12 +48,12 @@ impl CallEnd {
         }
     }
 
-    /// Whether the record says that the call ran and succeeded.
+    /// Whether the call ran and succeeded by the record.
     pub(crate) fn is_ok(self) -> bool {
         self.outcome == Some(Outcome::Ok)
     }
 
-    /// Whether it failed: by its outcome, or by what its output says.
+    /// Whether it failed: by its outcome, or by its output.
     pub(crate) fn failed(self) -> bool {
         match self.outcome {
             Some(Outcome::Error | Outcome::Unknown) => true,
@@ -81,11 +81,11 @@ impl CallEnd {
     }
 
     /// What two lines must have in common to become one.
-    pub(crate) fn alike(self) -> (Option<Outcome>, bool, Option<i64>) {
+    pub(crate) fn comparison_key(self) -> (Option<Outcome>, bool, Option<i64>) {
         (self.outcome, self.failed(), self.failure_code())
     }
 
-    /// What the model did, or only asked for: `done` is said of a call that is known to have run.
+    /// The verb of a line: `done` for a call that is known to have run, otherwise `asked`.
     pub(super) fn verb(self, done: &str, asked: &str) -> String {
         match self.outcome {
             Some(Outcome::Ok) => done.to_owned(),
@@ -104,7 +104,7 @@ impl CallEnd {
         }
     }
 
-    /// The end in words, with what joins it to the words before; empty where nothing has to be said.
+    /// The outcome as text, with what joins it to the text before; empty where none is needed.
     pub(crate) fn words(self, category: Category, length: Wording) -> String {
         let code = match planted("compact-code-left-out") {
             true => self.code.filter(|code| *code == 0),

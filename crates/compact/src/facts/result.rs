@@ -1,4 +1,4 @@
-//! What a structured result says.
+//! The values of a structured result.
 
 use throughline_model::json::{self, Limits, Node, Value};
 

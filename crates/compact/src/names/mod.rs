@@ -24,7 +24,7 @@ pub(crate) use salient::salient;
 pub(crate) use scan::{Kind, scan};
 pub(crate) use worth::worth;
 
-/// All names of a record, up to the place that was looked at.
+/// All names of a record, up to the place that was scanned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameIndex {
     ids: HashMap<Box<str>, u32, Seeded>,
@@ -52,7 +52,7 @@ impl HeapSize for NameIndex {
 }
 
 impl NameIndex {
-    /// Look at the messages that were not looked at before.
+    /// Read the messages that were not read before.
     pub(crate) fn extend(&mut self, record: &Record) {
         for place in self.by_place.len()..record.len() {
             let message = &record.entries()[place].message;

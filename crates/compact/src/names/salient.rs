@@ -1,4 +1,4 @@
-//! The names of one text that tell most, with nothing else known.
+//! The most informative names of one text, without other knowledge.
 
 use std::collections::HashMap;
 

@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 /// One name of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found<'a> {
-    /// What makes it the same name elsewhere: of a path the last two components.
+    /// What identifies the name in other texts: of a path the last two components.
     pub(crate) key: &'a str,
     /// How it is written.
     pub(crate) shown: &'a str,

@@ -1,8 +1,7 @@
 //! Holds what a model wrote against the record, sentence by sentence.
 //!
-//! Only what can be decided is decided: whether names and numbers occur, and whether a plain claim
-//! that something was done, worked or failed is what its results say. A sentence that fails is left out
-//! whole.
+//! Only what can be decided is decided: whether names and numbers occur, and whether a plain claim that something was
+//! done, worked or failed agrees with its results. A sentence that fails is left out whole.
 
 use std::collections::HashMap;
 
@@ -117,7 +116,8 @@ struct SentenceChecker<'h> {
 
 impl SentenceChecker<'_> {
     fn stands(&mut self, sentence: &str) -> bool {
-        // What is cut no longer says what was meant; what looks like a line of a digest is none.
+        // A truncated sentence may have another meaning; what looks like a line of a digest is
+        // none.
         let whole = !sentence.ends_with('…') && !sentence.contains("(Earlier:");
         whole && self.is_founded(sentence) && !self.is_contradicted(sentence)
     }
@@ -195,7 +195,7 @@ impl SentenceChecker<'_> {
         found
     }
 
-    /// Whether it says of something that it was done, worked or failed when its results say otherwise.
+    /// Whether it claims that something was done, worked or failed although the results contradict it.
     fn is_contradicted(&self, sentence: &str) -> bool {
         let words: Vec<String> = words(sentence).collect();
         let named = |key: &str| has(sentence, key);
@@ -245,7 +245,7 @@ enum Claim {
     Failed,
 }
 
-/// What a sentence plainly claims; none if it says both, or what should or might be.
+/// What a sentence plainly claims; `None` if it claims both, or what should or might be.
 fn claim(words: &[String]) -> Option<Claim> {
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     if any(OPEN) {
@@ -263,7 +263,7 @@ fn claim(words: &[String]) -> Option<Claim> {
     })
 }
 
-/// Whether a sentence plainly says that something was done, and not that it was only asked for.
+/// Whether a sentence plainly claims that something was done, and not only requested.
 fn says_done(words: &[String]) -> bool {
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     any(DONE) && !any(NOT) && !any(OPEN) && !any(UNDONE) && !any(FAILED)

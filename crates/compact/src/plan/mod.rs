@@ -1,12 +1,12 @@
 //! Decides, before a model call, whether a view is made smaller, and how.
 
-mod beside;
 mod bounds;
 mod draft;
 mod segments;
 mod shortening;
 mod tools_only;
 mod trigger;
+mod with_narrative;
 mod within_budget;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
@@ -95,7 +95,7 @@ fn plan(
         None => tools_only::tools_only(history, &bounds, call),
     };
     let draft = match draft {
-        Ok(draft) => beside::beside(history, draft, limits.room),
+        Ok(draft) => with_narrative::with_narrative(history, draft, limits.room),
         Err(stayed) => {
             if stayed == UnchangedReason::SmallGain {
                 // Trying again is in vain until there is more.

@@ -37,7 +37,7 @@ pub(super) fn tools_only(
     let texts = texts.filter(|(_, group)| !group.is_tools());
     bounds.pinned.extend(texts.map(|(at, _)| at));
     let before = history.view.units;
-    // Whatever the policy says, a view that is no smaller is not worth a cold cache.
+    // Whatever the policy, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
     let worth = worth.min(before.saturating_sub(1));
     // The current turn gives way only if earlier turns were not enough.

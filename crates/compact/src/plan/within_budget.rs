@@ -19,7 +19,7 @@ pub(super) fn fit(
 ) -> Result<Draft, UnchangedReason> {
     let planner = Planner::new(history, bounds, room);
     let before = history.view.units;
-    // Whatever the policy says, a view that is no smaller is not worth a cold cache.
+    // Whatever the policy, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
     let worth = match planted("compact-gain-unasked") {
         true => u64::MAX,

@@ -115,7 +115,7 @@ impl Calibration {
                 let new = (units - last.units) as f64;
                 self.learn((billed - last.tokens) as f64 / new, new);
             }
-            // A smaller view: how much less was billed says the same about the scale.
+            // A smaller view: how much less was billed gives the scale as well.
             Some(last) if units < last.units && billed < last.tokens => {
                 let less = (last.units - units) as f64;
                 self.learn((last.tokens - billed) as f64 / less, less);
@@ -224,7 +224,7 @@ impl Calibration {
     }
 
     fn p95_error(&self) -> f64 {
-        // Few errors say little: each one missing counts as half of not knowing at all.
+        // Few errors are little evidence: each one missing counts as half of not knowing at all.
         if self.errors.len() < 3 {
             return UNKNOWN / (1.0 + self.errors.len() as f64);
         }

@@ -225,7 +225,8 @@ fn b157_a_call_that_waits_is_never_digested() {
             assert!(epoch.cut_seq <= waits);
         }
     }
-    // Once nobody waits for it any more it is digested like others, and says so.
+    // Once no caller waits for it any more it is digested like others, and its line has the
+    // outcome.
     told.compact();
     assert!(told.line(waits).contains("no result recorded"));
 }

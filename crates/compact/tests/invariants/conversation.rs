@@ -5,8 +5,8 @@ use std::sync::Arc;
 use throughline_model::{Message, Role};
 use throughline_testkit::{Rng, messages};
 
-/// A conversation of about so many messages. Some results come late, when somebody has said something
-/// else or the next call was made.
+/// A conversation of about so many messages. Some results come late, when the user has said something else or the next
+/// call was made.
 pub(crate) fn conversation(rng: &mut Rng, size: usize) -> Vec<Arc<Message>> {
     let mut told: Vec<Arc<Message>> = Vec::new();
     let mut late: Vec<(usize, Arc<Message>)> = Vec::new();

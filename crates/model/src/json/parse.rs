@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
                 }
                 Some(b'\\') => {
                     let found = self.escape()?;
-                    escapes = worse(escapes, found);
+                    escapes = more_severe(escapes, found);
                 }
                 Some(_) => return Err(self.error(JsonErrorKind::ControlCharacter)),
                 None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
@@ -392,8 +392,8 @@ fn special_of(bytes: &[u8], at: usize) -> Option<Option<usize>> {
     Some((special != 0).then(|| (special.trailing_zeros() / 8) as usize))
 }
 
-/// The one of two findings that says more against writing the token again.
-fn worse(a: Escapes, b: Escapes) -> Escapes {
+/// The one of two findings that is further from writing the same token again.
+fn more_severe(a: Escapes, b: Escapes) -> Escapes {
     let rank = |escapes| match escapes {
         Escapes::None => 0,
         Escapes::Canonical => 1,

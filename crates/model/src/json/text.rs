@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-/// What the escapes of a string token say about writing it again.
+/// Whether a string token is written the same again, by its escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escapes {
     /// No escape: the token is the text in quotes.

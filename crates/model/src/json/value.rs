@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The string with what its token says about escapes.
+    /// The string and the kinds of escapes in its token.
     pub fn as_text(&self) -> Option<Text<'a>> {
         match &self.node {
             Node::String(escapes) => Some(Text::new(&self.raw[1..self.raw.len() - 1], *escapes)),

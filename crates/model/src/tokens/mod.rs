@@ -3,7 +3,7 @@
 //! A *unit* is about one token of a present-day vocabulary. Vendors and models cut texts
 //! differently, so a count is an estimate; it is the same for every vendor, depends on nothing but
 //! the content, and takes one pass over it. A store counts each item once, when it enters, and
-//! keeps the count; what a vendor bills for it is learnt by `throughline-compact`.
+//! keeps the count; what a vendor bills for it is estimated by `throughline-compact`.
 
 mod text;
 
@@ -46,9 +46,9 @@ pub fn contents_units(contents: &[Content]) -> u32 {
 fn content(content: &Content) -> u32 {
     match &content.body {
         Body::Text(text) | Body::Refusal(text) => text_units(&text.text),
-        // Without its vendor's form reasoning is never sent to anybody.
+        // Without its vendor's form reasoning is never sent.
         Body::Reasoning(_) if content.vendor.is_none() => 0,
-        Body::Reasoning(reasoning) => thought(reasoning),
+        Body::Reasoning(reasoning) => reasoning_units(reasoning),
         Body::Media(media) => match &media.source {
             MediaSource::Uri(_) | MediaSource::Data(_) | MediaSource::File(_) => MEDIA,
         },
@@ -66,7 +66,7 @@ fn content(content: &Content) -> u32 {
     }
 }
 
-fn thought(reasoning: &Reasoning) -> u32 {
+fn reasoning_units(reasoning: &Reasoning) -> u32 {
     let texts = reasoning.text.iter().chain(&reasoning.summary);
     let texts = texts.map(|text| text_units(text));
     texts.fold(0, u32::saturating_add)

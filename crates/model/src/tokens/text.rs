@@ -25,12 +25,12 @@ pub fn text_units(text: &str) -> u32 {
         let (kind, width) = match byte {
             0..=0x7F => (ASCII[usize::from(byte)], 1),
             _ => match text[at..].chars().next() {
-                Some(c) => (beyond(c), c.len_utf8()),
+                Some(c) => (kind_of_non_ascii(c), c.len_utf8()),
                 None => break,
             },
         };
         at += width;
-        if run.goes_on(kind) {
+        if run.continues(kind) {
             run.length += 1;
             run.kind = kind;
         } else {
@@ -81,7 +81,7 @@ const ASCII: [Kind; 128] = {
     kinds
 };
 
-fn beyond(c: char) -> Kind {
+fn kind_of_non_ascii(c: char) -> Kind {
     match c {
         // Accented Latin letters are part of the words around them.
         '\u{C0}'..='\u{24F}' => Kind::Lower,
@@ -102,7 +102,7 @@ struct Run {
 }
 
 impl Run {
-    fn goes_on(&self, next: Kind) -> bool {
+    fn continues(&self, next: Kind) -> bool {
         match (self.kind, next) {
             // One capital may open a word; several are one of their own.
             (Kind::Upper, Kind::Lower) => self.length == 1,
@@ -114,15 +114,15 @@ impl Run {
     /// In hundredths of a unit.
     fn weight(&self) -> u64 {
         let length = self.length;
-        let beyond = |from: u64| length.saturating_sub(from);
+        let kind_of_non_ascii = |from: u64| length.saturating_sub(from);
         match self.kind {
             Kind::Start => 0,
             Kind::Lower if length == 1 => 45,
-            Kind::Lower => 93 + 20 * beyond(10),
+            Kind::Lower => 93 + 20 * kind_of_non_ascii(10),
             Kind::Upper => match length {
                 1 => 60,
                 2 => 76,
-                _ => 100 + 27 * beyond(3),
+                _ => 100 + 27 * kind_of_non_ascii(3),
             },
             Kind::Digit => 135 * length.div_ceil(3),
             Kind::Blank if length == 1 => 11,
@@ -131,7 +131,7 @@ impl Run {
             Kind::Line => 65 + 5 * length,
             Kind::Sign => match length {
                 1 => 82,
-                _ => 100 + 8 * beyond(3),
+                _ => 100 + 8 * kind_of_non_ascii(3),
             },
             Kind::Script => 50 + 22 * length,
             Kind::Ideograph => 90,

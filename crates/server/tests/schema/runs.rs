@@ -15,8 +15,8 @@ use throughline_server::api::openai::items::{
 use throughline_server::api::openai::responses::wire::{Ending, ResponseContext};
 use throughline_store::{ApprovalId, RunId, ThreadId};
 use throughline_testkit::{Rng, generate};
-use throughline_wire::Codec;
-use throughline_wire::openai_responses::OpenAiResponses;
+
+use throughline_wire::openai_responses::CODEC;
 
 /// What may happen in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -579,7 +579,7 @@ impl Maker<'_> {
 /// The contents of items as OpenAI's codec reads them.
 fn decoded(items: &str) -> Vec<Content> {
     let value = parse(items).unwrap();
-    let messages = OpenAiResponses.decode_messages(value.as_array().unwrap());
+    let messages = CODEC.decode_messages(value.as_array().unwrap());
     messages.unwrap().remove(0).contents
 }
 

@@ -235,7 +235,7 @@ fn b81_reasoning_is_merged_up_to_and_including_its_signature() {
     });
 }
 
-fn chat() -> &'static dyn Codec {
+fn chat() -> &'static Codec {
     codec(&Wire::OpenAiChat).unwrap()
 }
 
@@ -254,7 +254,7 @@ fn frames<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Vec<throughline_wir
 }
 
 /// The events of a stream in a format.
-fn events(codec: &dyn Codec, sse: &str) -> Vec<Event> {
+fn events(codec: &Codec, sse: &str) -> Vec<Event> {
     let mut stream = codec.stream();
     let mut events = Vec::new();
     for frame in frames([sse.as_bytes()]) {

@@ -54,7 +54,7 @@ pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
     }
 }
 
-/// What is said about thinking.
+/// How a request sets thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thinking {
     /// Nothing; the model does what it does.

@@ -3,8 +3,7 @@
 use throughline_model::json::{self, RawJson, Value};
 use throughline_model::{
     Arguments, Body, CallId, Content, Extra, Family, Form, Message, Outcome, Output, Path,
-    Response, Role, Runner, Scope, Status, Stop, ToolCall, ToolResult, Usage, Vendor, VendorError,
-    Wire,
+    Response, Role, Runner, Scope, Status, Stop, ToolCall, Usage, Vendor, VendorError, Wire,
 };
 
 use super::types::{self, INPUT};
@@ -59,7 +58,7 @@ impl BlockDecoder {
             return Err(DecodeError::missing(&path.key(INPUT), "an object"));
         };
         let (arguments, status) = match extractor.text(input) {
-            // The text of an input that broke off; see the module.
+            // The text of an input that a stream ended in; see the module.
             Some(text) => {
                 let whole = json::parse(&text).is_ok_and(|value| value.as_object().is_some());
                 let status = (!whole).then_some(Status::Incomplete);
@@ -92,16 +91,9 @@ impl BlockDecoder {
         let slots = row.slots(block, path)?;
         let mut extractor = Extractor::new(block);
         let output = output(row, block, &mut extractor, path)?;
-        let given = row.given_id(&slots);
         let family = family(row, block, path)?;
-        let mut result = match given.or_else(|| self.minter.claim(&row.family)) {
-            Some(call) => ToolResult::answering(call, family, output),
-            None => {
-                // A handle of its own, apart from the ordinals of calls.
-                let handle = CallId::minted(scope, STANDALONE + ordinal);
-                ToolResult::standalone(handle, family, output)
-            }
-        };
+        let handle = || CallId::minted(scope, STANDALONE + ordinal);
+        let mut result = self.minter.result(row, &slots, family, output, handle);
         result.outcome = outcome(block);
         result.runner = row.runner;
         let vendor = Vendor::part(Wire::Anthropic, extractor.into_template()).with_slots(slots);
@@ -128,7 +120,7 @@ impl BlockDecoder {
         let mut contents = self.contents(item, &mut extractor, scope, &mut 0, path)?;
         match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
             Some(vendor) => vendor.envelope = Some(extractor.into_template()),
-            // A message that says nothing is kept as it is.
+            // A message without contents is kept as it is.
             None => {
                 let vendor = Vendor::item(Wire::Anthropic, RawJson::of(item));
                 contents.push(Content::new(Body::opaque("message")).with_vendor(vendor));
@@ -166,8 +158,8 @@ impl BlockDecoder {
     }
 }
 
-/// The family of a call or result. Members of a toolset share the block of functions; their
-/// toolset says what they are.
+/// The family of a call or result. Members of a toolset share the block of functions; their toolset
+/// names their family.
 fn family(row: &WireType, block: &Value<'_>, path: &Path<'_>) -> Result<Family, DecodeError> {
     if row.runner == Runner::Vendor {
         return Ok(row.family.clone());
@@ -296,7 +288,7 @@ pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     if tagged("message") && has("role") && (has("stop_reason") || has("usage") || has("id")) {
         return DocumentKind::Response;
     }
-    // A lone block counts as a message so that reading it can say what is missing around it.
+    // A lone block counts as a message so that reading it can report what is missing around it.
     if has("role") || has("type") {
         return DocumentKind::Message;
     }

@@ -17,7 +17,7 @@ use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
-/// The blocks of a content, as JSON texts with commas; empty if it cannot be said.
+/// The blocks of a content, as JSON texts with commas; empty if it has no form here.
 fn blocks(content: &Content, speaker: Speaker, path: &Path<'_>, losses: &mut Losses) -> String {
     match native::vendor(content, &Wire::Anthropic).map(|vendor| &vendor.form) {
         Some(Form::Part(block)) => {
@@ -165,7 +165,7 @@ impl<'m> Encoder<'_, 'm> {
                 self.native_block(index, message, content, block, path);
             }
             (Some(Form::Part(block)), None) => {
-                // One wire message may be several of ours: results, and what the user said.
+                // One wire message may be several neutral ones: results, and text of the user.
                 let continues = self.continues(index, |last| {
                     matches!(
                         (last, &message.role),
@@ -187,7 +187,7 @@ impl<'m> Encoder<'_, 'm> {
         }
     }
 
-    /// Say a content that came from elsewhere.
+    /// Write a content of another vendor.
     fn translate(&mut self, index: usize, message: &Message, content: &Content, path: &Path<'_>) {
         let speaker = speaker(&message.role);
         let text = translate::blocks(content, speaker, path, self.losses);
@@ -276,7 +276,7 @@ fn speaker(role: &Role) -> Speaker {
     }
 }
 
-/// A message of ours, as a template.
+/// An empty message, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
     static USER: LazyLock<RawJson> = LazyLock::new(|| empty_message(Speaker::User));
     static ASSISTANT: LazyLock<RawJson> = LazyLock::new(|| empty_message(Speaker::Assistant));
@@ -371,7 +371,7 @@ pub(super) fn content_value<'f>(
             Some(TemplateValue::Replace("\"\""))
         }
         (Some(Node::Array(_)), _) => Some(TemplateValue::Elements(elements)),
-        // What never was there stays away until there is something to say.
+        // A content that was absent stays absent while there are no contents.
         _ if contents.is_empty() => None,
         _ => {
             *array = format!("[{elements}]");
@@ -458,8 +458,8 @@ pub(super) fn note_error_code(error: &VendorError, losses: &mut Losses) {
     }
 }
 
-/// The vendor's types are a closed list to its readers, so those of others are mapped. Some
-/// vendors say in the code what others say in the type.
+/// The vendor's types are a closed list to its readers, so those of others are mapped. Some vendors
+/// have in the code what others have in the type.
 fn error_type(error: &VendorError) -> &'static str {
     let words = [error.kind.as_deref(), error.code.as_deref()];
     let mut known = words.into_iter().flatten().filter_map(known_error);

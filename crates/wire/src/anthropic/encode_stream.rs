@@ -223,7 +223,7 @@ fn text_delta<'k>(kind: &'k str, key: &str, text: &Value<'_>) -> Option<(&'k str
 fn partial_json(input: &Value<'_>, end: BlockEnd) -> String {
     let mut token = String::new();
     match input.as_str() {
-        // Text that broke off is sent as it came.
+        // A truncated text is sent as it came.
         Some(text)
             if end == BlockEnd::Truncated || (!text.is_empty() && json::parse(&text).is_err()) =>
         {

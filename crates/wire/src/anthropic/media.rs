@@ -11,7 +11,7 @@ use crate::{DecodeError, LossKind, Losses};
 
 const PDF: &str = "application/pdf";
 
-/// The member of a source that has the bytes, or says where they are.
+/// The member of a source that has the bytes or their address.
 fn source_key(source_type: &str) -> Option<&'static str> {
     match source_type {
         "base64" | "text" => Some("data"),
@@ -21,7 +21,7 @@ fn source_key(source_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Read the source of a block; none if it is of a kind without a word of ours.
+/// Read the source of a block; none if it is of a kind without a neutral form.
 pub(super) fn decode<'v, 'a>(
     kind: MediaKind,
     block: &'v Value<'a>,
@@ -42,7 +42,7 @@ pub(super) fn decode<'v, 'a>(
     };
     let text = read::required_str(source, key, &path)?;
     let found = match &*source_type {
-        // Plain text has no place of ours; it stays in the block and is shown as bytes.
+        // Plain text has no neutral form as media; it stays in the block and is given as bytes.
         "text" => MediaSource::Data(encode_base64(text.as_bytes())),
         _ => {
             if let Some(value) = source.get(key) {
@@ -80,7 +80,7 @@ pub(super) fn encode(out: &mut String, media: &Media, block: &RawJson) {
     }
 }
 
-/// Append a block for media that came from elsewhere; nothing if there is no form for it.
+/// Append a block for media of another vendor; nothing if there is no form for it.
 pub(super) fn translate(
     out: &mut String,
     content: &Content,
@@ -113,7 +113,7 @@ pub(super) fn translate(
     object.end();
 }
 
-/// The source of media that came from elsewhere, or why there is none.
+/// The source of media of another vendor, or why there is none.
 fn source(content: &Content, media: &Media) -> Result<RawJson, &'static str> {
     match &media.source {
         MediaSource::Data(data) => source_of_bytes(media.kind, media.media_type.as_deref(), data),
@@ -142,7 +142,7 @@ fn source_of_bytes(
     media_type: Option<&str>,
     data: &str,
 ) -> Result<RawJson, &'static str> {
-    // A type that is missing can be told by how the bytes begin.
+    // A type that is missing can be recognised by the first bytes.
     let media_type = media_type.or_else(|| media_type_of(data));
     let in_base64 = |media_type: &str| {
         RawJson::object(|object| {

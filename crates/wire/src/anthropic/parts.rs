@@ -1,4 +1,4 @@
-//! Blocks that are not tools: what is said, shown and thought.
+//! Blocks that are not tools: text, media and reasoning.
 
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{
@@ -22,8 +22,8 @@ pub(super) fn block_type(
     Ok(types::block_type(&read::required_str(block, "type", path)?))
 }
 
-/// Read one block of a message, a tool result or the system text. Tools stand elsewhere; here
-/// they are kept as they are, like everything that has no word of ours.
+/// Read one block of a message, a tool result or the system text. Tools are read by the block
+/// decoder; here they are kept as they are, like everything without a neutral form.
 pub(super) fn decode(block: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
     if block.as_object().is_none() {
         return Err(DecodeError::expected(path, "a block", block));

@@ -20,7 +20,7 @@ const SYSTEM: &str = "system";
 const MESSAGES: &str = "messages";
 
 /// The API refuses a request without a limit. Other vendors' limits mean other things, and most
-/// requests have none, so a request from elsewhere gets one that every model can take.
+/// requests have none, so a request of another vendor gets one that every model can take.
 const MAX_TOKENS: u64 = 4096;
 
 /// Read a request body.
@@ -155,7 +155,7 @@ fn is_system(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
 }
 
-/// A function on offer. The schema must say that it is an object.
+/// A function on offer. The schema must have the type `object`.
 fn push_tool(out: &mut String, tool: &ToolDef, path: &Path<'_>, losses: &mut Losses) {
     let mut object = ObjectWriter::new(out);
     object.str("name", &tool.name);

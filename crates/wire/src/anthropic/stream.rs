@@ -32,7 +32,7 @@ pub(super) struct Decoder {
     next: usize,
     /// Blocks that have begun and are not read yet.
     blocks: BTreeMap<usize, Block>,
-    /// The content that was told last.
+    /// The content that was reported last.
     last: truncated_call::LastContent,
     over: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Decoder {
 /// A block and what its fragments brought.
 struct Block {
     start: RawJson,
-    /// Texts by member. Fragments are joined as tokens, for a pair of surrogates may be torn.
+    /// Texts by member. Fragments are joined as tokens, because a pair of surrogates may be split.
     texts: BTreeMap<&'static str, String>,
     /// JSON text for `input`, as a token.
     input: String,
@@ -97,7 +97,8 @@ impl Block {
     /// The input that the fragments give; none if there is nothing to change.
     fn input(&self) -> Result<Option<String>, DecodeError> {
         if self.input.is_empty() {
-            // No fragment means what the start said, and if it said nothing, no arguments.
+            // Without fragments the input of the start event counts, and without that there are no
+            // arguments.
             let start = self.start.value();
             let lacks = is_call(&start) && start.get(INPUT).is_none();
             return Ok(lacks.then(|| "{}".to_owned()));
@@ -107,7 +108,7 @@ impl Block {
         let text = value.as_str().unwrap_or_default();
         Ok(Some(match json::parse(&text) {
             Ok(_) => text.into_owned(),
-            // It broke off, or the model wrote nonsense; see the module.
+            // The stream ended inside it, or the model wrote no JSON; see the module.
             Err(_) => token,
         }))
     }
@@ -321,7 +322,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// What is said at the end about the message as a whole. Usage is cumulative: later numbers
+    /// The members of the message that are known at the end. Usage is cumulative: later numbers
     /// take the place of earlier ones.
     fn message_delta(&mut self, event: &Value<'_>) -> Result<(), DecodeError> {
         let message = self.message()?;

@@ -6,18 +6,18 @@ use throughline_model::{
     Usage, Vendor, VendorError, Wire,
 };
 
-use super::Anthropic;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, DecodeError, DocumentKind, LossKind, Losses, Problem, assemble};
+use crate::{DecodeError, DocumentKind, LossKind, Losses, Problem, assemble};
 
 fn decode(array: &str) -> Result<Vec<Message>, DecodeError> {
-    Anthropic.decode_messages(json::parse(array).unwrap().as_array().unwrap())
+    CODEC.decode_messages(json::parse(array).unwrap().as_array().unwrap())
 }
 
 /// What messages become, and what was lost: path and kind.
 fn encoded(messages: &[Message]) -> (String, Vec<(String, LossKind)>) {
     let mut losses = Losses::default();
-    let text = Anthropic.encode_messages(messages, &mut losses);
+    let text = CODEC.encode_messages(messages, &mut losses);
     (text, listed(losses))
 }
 
@@ -379,7 +379,7 @@ fn a_response_holds_only_what_a_model_says() {
         ..silent()
     };
     let mut losses = Losses::default();
-    let body = Anthropic.encode_response(&response, &mut losses);
+    let body = CODEC.encode_response(&response, &mut losses);
     assert_eq!(
         body,
         r#"{"id":"msg_0","type":"message","role":"assistant","model":"unknown","content":[{"type":"text","text":"Moored."},{"type":"tool_use","id":"c","name":"moor","input":{}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}"#
@@ -392,7 +392,7 @@ fn a_response_holds_only_what_a_model_says() {
     ];
     assert_eq!(listed(losses), dropped);
     let mut losses = Losses::default();
-    let frames = Anthropic.encode_stream(&response, &mut losses);
+    let frames = CODEC.encode_stream(&response, &mut losses);
     assert_eq!(listed(losses), dropped);
     let starts = frames.iter().filter_map(|frame| {
         let kind = frame.event.as_deref()?;
@@ -423,7 +423,7 @@ fn a_code_of_another_vendor_does_not_reach_the_stream() {
         ..silent()
     };
     let mut losses = Losses::default();
-    let frames = Anthropic.encode_stream(&response, &mut losses);
+    let frames = CODEC.encode_stream(&response, &mut losses);
     assert_eq!(
         frames.last().unwrap().data,
         r#"{"type":"error","error":{"type":"api_error","message":"the model fell over"},"request_id":null}"#
@@ -473,7 +473,7 @@ fn unpaired_surrogates_from_elsewhere_are_replaced() {
         ..Request::default()
     };
     let mut losses = Losses::default();
-    let body = Anthropic.encode_request(&request, &mut losses);
+    let body = CODEC.encode_request(&request, &mut losses);
     assert_eq!(
         body,
         "{\"max_tokens\":4096,\"messages\":[],\"tools\":[{\"name\":\"moor\",\"input_schema\":{\"type\":\"object\",\"description\":\"\u{fffd}\"}}]}"
@@ -644,7 +644,7 @@ fn a_request_from_elsewhere_gets_what_the_api_demands() {
         )),
     };
     let mut losses = Losses::default();
-    let text = Anthropic.encode_request(&request, &mut losses);
+    let text = CODEC.encode_request(&request, &mut losses);
     assert_eq!(
         text,
         concat!(
@@ -666,16 +666,14 @@ fn a_request_from_elsewhere_gets_what_the_api_demands() {
 #[test]
 fn a_request_of_this_format_can_be_changed() {
     let body = r#"{"model":"m","system":"odd \/ text","messages":[{"role":"user","content":"hi"}],"top_k":1}"#;
-    let mut request = Anthropic
-        .decode_request(&json::parse(body).unwrap())
-        .unwrap();
+    let mut request = CODEC.decode_request(&json::parse(body).unwrap()).unwrap();
     assert_eq!(request.system[0].as_text(), Some("odd / text"));
     request.system.push(Content::text("Be kind."));
     request
         .messages
         .push(assistant(vec![Content::text("hello")]));
     assert_eq!(
-        Anthropic.encode_request(&request, &mut Losses::default()),
+        CODEC.encode_request(&request, &mut Losses::default()),
         concat!(
             r#"{"model":"m","system":[{"type":"text","text":"odd / text"},{"type":"text","text":"Be kind."}],"#,
             r#""messages":[{"role":"user","content":"hi"},"#,
@@ -685,7 +683,7 @@ fn a_request_of_this_format_can_be_changed() {
     request.system.clear();
     request.messages.clear();
     assert_eq!(
-        Anthropic.encode_request(&request, &mut Losses::default()),
+        CODEC.encode_request(&request, &mut Losses::default()),
         r#"{"model":"m","system":"","messages":[],"top_k":1}"#
     );
 }
@@ -693,9 +691,7 @@ fn a_request_of_this_format_can_be_changed() {
 #[test]
 fn tools_on_offer_are_read() {
     let body = r#"{"messages":[],"tools":[{"name":"a","description":"A.","input_schema":{"type":"object"}},{"type":"custom","name":"b","input_schema":{}},{"type":"web_search_20260209","name":"web_search"}]}"#;
-    let request = Anthropic
-        .decode_request(&json::parse(body).unwrap())
-        .unwrap();
+    let request = CODEC.decode_request(&json::parse(body).unwrap()).unwrap();
     let found: Vec<_> = request
         .tools
         .iter()
@@ -965,7 +961,7 @@ fn shapes_are_told_apart() {
         ("[]", DocumentKind::Unknown),
     ] {
         assert_eq!(
-            Anthropic.document_kind(&json::parse(text).unwrap()),
+            CODEC.document_kind(&json::parse(text).unwrap()),
             shape,
             "{text}"
         );
@@ -973,9 +969,7 @@ fn shapes_are_told_apart() {
 }
 
 fn response(body: &str) -> Response {
-    Anthropic
-        .decode_response(&json::parse(body).unwrap())
-        .unwrap()
+    CODEC.decode_response(&json::parse(body).unwrap()).unwrap()
 }
 
 #[test]
@@ -1027,7 +1021,7 @@ fn cached_tokens_count_as_input() {
     };
     let mut losses = Losses::default();
     assert_eq!(
-        Anthropic.encode_response(&foreign, &mut losses),
+        CODEC.encode_response(&foreign, &mut losses),
         concat!(
             r#"{"id":"resp_1","type":"message","role":"assistant","model":"gpt","#,
             r#""content":[{"type":"tool_use","id":"c","name":"moor","input":{}}],"#,
@@ -1042,7 +1036,7 @@ fn cached_tokens_count_as_input() {
 #[test]
 fn errors_go_there_and_back() {
     let body = r#"{"type":"error","error":{"type":"invalid_request_error","message":"no","details":{"error_code":"thread_not_found"}},"request_id":"req_1"}"#;
-    let error = Anthropic.decode_error(&json::parse(body).unwrap()).unwrap();
+    let error = CODEC.decode_error(&json::parse(body).unwrap()).unwrap();
     assert_eq!(
         error,
         VendorError {
@@ -1055,7 +1049,7 @@ fn errors_go_there_and_back() {
             body: Some(raw(body)),
         }
     );
-    assert_eq!(Anthropic.encode_error(&error), body);
+    assert_eq!(CODEC.encode_error(&error), body);
     let foreign = VendorError {
         wire: Wire::Gemini,
         kind: Some("RESOURCE_EXHAUSTED".into()),
@@ -1064,7 +1058,7 @@ fn errors_go_there_and_back() {
         ..error
     };
     assert_eq!(
-        Anthropic.encode_error(&foreign),
+        CODEC.encode_error(&foreign),
         r#"{"type":"error","error":{"type":"rate_limit_error","message":"no"},"request_id":null}"#
     );
     // A code of this vendor stays one, also where the body was not kept.
@@ -1074,10 +1068,7 @@ fn errors_go_there_and_back() {
         code: Some("thread_not_found".into()),
         ..foreign.clone()
     };
-    assert_eq!(
-        Anthropic.encode_error(&own),
-        body.replace("\"req_1\"", "null")
-    );
+    assert_eq!(CODEC.encode_error(&own), body.replace("\"req_1\"", "null"));
     // Some vendors say in the code what this one says in the type.
     let coded = VendorError {
         kind: None,
@@ -1085,12 +1076,12 @@ fn errors_go_there_and_back() {
         ..foreign
     };
     assert_eq!(
-        Anthropic.encode_error(&coded),
+        CODEC.encode_error(&coded),
         r#"{"type":"error","error":{"type":"rate_limit_error","message":"no"},"request_id":null}"#
     );
     let other = json::parse(r#"{"error":{"message":"no"}}"#).unwrap();
-    assert_eq!(Anthropic.decode_error(&other), None);
-    let failed = Anthropic.decode_response(&json::parse(body).unwrap());
+    assert_eq!(CODEC.decode_error(&other), None);
+    let failed = CODEC.decode_response(&json::parse(body).unwrap());
     let message = "no".to_owned();
     assert_eq!(failed.unwrap_err().problem, Problem::ErrorBody { message });
 }
@@ -1107,7 +1098,7 @@ const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"m
 
 #[test]
 fn fragments_are_passed_on_as_they_come() {
-    let mut decoder = Anthropic.stream();
+    let mut decoder = CODEC.stream();
     let mut seen = Vec::new();
     for frame in frames(&[
         START,
@@ -1201,21 +1192,21 @@ fn an_error_inside_a_stream_fails_the_response() {
         error,
         r#"{"type":"message_stop"}"#,
     ]);
-    let response = assemble(&Anthropic, &events).unwrap();
+    let response = assemble(&CODEC, &events).unwrap();
     assert_eq!(response.stop, Stop::Failed);
     assert_eq!(
         response.error,
-        Anthropic.decode_error(&json::parse(error).unwrap())
+        CODEC.decode_error(&json::parse(error).unwrap())
     );
     assert_eq!(response.messages[0].text(), "Hel");
     assert_eq!(response.messages[0].status, Some(Status::Incomplete));
     let mut losses = Losses::default();
-    let again = Anthropic.encode_stream(&response, &mut losses);
-    assert_eq!(assemble(&Anthropic, &again).unwrap(), response);
+    let again = CODEC.encode_stream(&response, &mut losses);
+    assert_eq!(assemble(&CODEC, &again).unwrap(), response);
     assert_eq!(again.last().unwrap().data, error);
     assert!(losses.is_empty());
     // As a body there is no place for it.
-    Anthropic.encode_response(&response, &mut losses);
+    CODEC.encode_response(&response, &mut losses);
     assert_eq!(listed(losses), [lost("error", LossKind::Marking)]);
 }
 
@@ -1231,13 +1222,13 @@ fn a_cut_response_is_written_as_a_cut_stream() {
         r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a"}}"#,
     ]);
     for cut in 1..=events.len() {
-        let response = assemble(&Anthropic, &events[..cut]).unwrap();
-        let again = Anthropic.encode_stream(&response, &mut Losses::default());
-        let again = assemble(&Anthropic, &again).unwrap();
+        let response = assemble(&CODEC, &events[..cut]).unwrap();
+        let again = CODEC.encode_stream(&response, &mut Losses::default());
+        let again = assemble(&CODEC, &again).unwrap();
         assert_eq!(again.stop, Stop::Cut);
         assert_eq!(again.messages, response.messages, "cut at {cut}");
     }
-    let response = assemble(&Anthropic, &events).unwrap();
+    let response = assemble(&CODEC, &events).unwrap();
     // The signed thought is whole, and the call says that it is not.
     assert_eq!(
         encoded(&response.messages).0,
@@ -1248,7 +1239,7 @@ fn a_cut_response_is_written_as_a_cut_stream() {
 #[test]
 fn frames_follow_the_grammar() {
     let body = r#"{"id":"m","type":"message","role":"assistant","model":"x","content":[{"type":"text","text":"Hi","citations":[{"type":"page_location"}]},{"type":"tool_use","id":"t","name":"n","input":{"a":"\"b"}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"output_tokens":2}}"#;
-    let frames = Anthropic.encode_stream(&response(body), &mut Losses::default());
+    let frames = CODEC.encode_stream(&response(body), &mut Losses::default());
     let data: Vec<_> = frames.iter().map(|frame| frame.data.as_str()).collect();
     assert_eq!(
         data,
@@ -1288,6 +1279,6 @@ fn a_stream_out_of_its_grammar_is_an_error() {
         ],
         &[START, "not json"],
     ] {
-        assemble(&Anthropic, &frames(events)).unwrap_err();
+        assemble(&CODEC, &frames(events)).unwrap_err();
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks for contents that came from elsewhere.
+//! Writes contents of other vendors as blocks.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::foreign;
 use crate::message_writer::estimated_size;
 use crate::{LossKind, Losses};
 
-/// Who says a block, and where; what a block may be depends on it.
+/// Who a block comes from, and where it stands; its possible forms depend on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     /// The person, and the tools of the application.
@@ -38,8 +38,8 @@ impl Speaker {
     }
 }
 
-/// The blocks of a content, as JSON texts with commas; empty if it cannot be said, or says
-/// nothing: the vendor refuses empty text.
+/// The blocks of a content, as JSON texts with commas; empty if the content has no form here or is
+/// empty: the vendor refuses empty text.
 pub(super) fn blocks(
     content: &Content,
     speaker: Speaker,
@@ -134,8 +134,8 @@ fn push_result(
         return losses.note(path, LossKind::StandaloneResult, detail);
     }
     let path = path.key("output");
-    // A result must name a call of the message before; a result without a call is only said, and
-    // so is what stands inside another result.
+    // A result must name a call of the message before; a result without a call becomes plain
+    // content, and so does a result inside another result.
     let said = match (result.pairing(), speaker) {
         (_, Speaker::Tool) => Some("a result inside a result becomes plain content"),
         (Pairing::Standalone, _) => Some("a result without a call becomes plain content"),
@@ -159,7 +159,7 @@ fn push_result(
         Output::Text(text) if !text.is_empty() => {
             object.str("content", text);
         }
-        // Nothing is said by leaving the content out.
+        // An empty result has no content.
         Output::None | Output::Text(_) => {}
         Output::Json(json) => {
             object.str("content", json.get());
@@ -178,7 +178,7 @@ fn push_result(
     object.end();
 }
 
-/// Whether arguments could be said as they are.
+/// Whether arguments could be written as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputForm {
     /// They are an object, or there are none.
@@ -196,7 +196,7 @@ pub(super) fn input_object(arguments: &Arguments) -> (RawJson, InputForm) {
     let of = |value: &Value<'_>| (RawJson::of(value), InputForm::Object);
     match arguments {
         Arguments::None => nothing(),
-        // Models that have nothing to say about arguments often say nothing at all.
+        // Models often leave the text empty for a call without arguments.
         Arguments::Text(text) if text.trim().is_empty() => nothing(),
         Arguments::Text(text) => match parse(text) {
             Ok(value) if value.as_object().is_some() => of(&value),
@@ -223,7 +223,7 @@ pub(super) fn input_object(arguments: &Arguments) -> (RawJson, InputForm) {
     }
 }
 
-/// The ordinal under which ids from elsewhere are hashed, far from those of calls.
+/// The ordinal under which ids of other vendors are hashed, far from those of calls.
 const FOREIGN_ORDINAL: usize = usize::MAX;
 
 /// An id that fits the slot, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends

@@ -16,7 +16,7 @@ const WEB_FETCH: Family = Family::of("web-fetch");
 const BASH: Family = Family::of("bash-code-execution");
 const TEXT_EDITOR: Family = Family::of("text-editor");
 const ADVISOR: Family = Family::of("advisor");
-/// What people and models say, as opposed to what they do.
+/// The family of blocks that are content, not tools.
 const SPEECH: Family = Family::of("content");
 
 /// A call: one field is its name and what results refer to.
@@ -69,7 +69,7 @@ pub static BLOCK_TYPES: [WireType; 26] = [
     other("tool_removal", Other, Family::of("tool-availability")),
     other("fallback", Other, Family::of("fallback")),
     other("container_upload", Other, Family::of("container")),
-    // What is said, shown and handed over.
+    // Text and media.
     other("text", Other, SPEECH),
     other("image", Other, SPEECH),
     other("document", Other, SPEECH),
@@ -85,7 +85,7 @@ pub(super) fn block_type(tag: &str) -> Option<&'static WireType> {
 
 /// The family of the result that answers a call, by which results without an id find it.
 ///
-/// One type of block calls all server tools; which result comes back is said by the name.
+/// One type of block calls all server tools; the name decides which result comes back.
 pub(super) fn answered_by(row: &WireType, name: &str) -> Family {
     if row.family != SERVER_TOOL {
         return row.family.clone();

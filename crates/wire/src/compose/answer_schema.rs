@@ -19,8 +19,8 @@ pub(crate) fn schema(builder: &mut BodyBuilder<'_>) -> Option<String> {
     Some(foreign::without_lone_surrogates(schema, &path, builder.losses).into_owned())
 }
 
-/// The schema with `additionalProperties: false` in every object that says nothing about others, as
-/// Anthropic wants it: an answer that fits it fits the caller's too. One that allows others is a loss.
+/// The schema with `additionalProperties: false` in every object that does not mention other members, as Anthropic
+/// wants it: an answer that fits it fits the caller's too. One that allows others is a loss.
 pub(crate) fn closed(builder: &mut BodyBuilder<'_>) -> Option<String> {
     let schema = RawJson::new(&schema(builder)?).ok()?;
     let closed = closed_schema(&schema);

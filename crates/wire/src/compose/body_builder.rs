@@ -17,7 +17,7 @@ pub(crate) struct BodyBuilder<'p> {
     pub(crate) losses: &'p mut Losses,
 }
 
-/// Which tools to call, as far as the vendor can be told so.
+/// Which tools to call, as far as the vendor's API can express it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolSelection<'p> {
     Auto,

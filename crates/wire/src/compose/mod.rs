@@ -56,8 +56,8 @@ pub struct Prompt<'a> {
     pub delivery: Delivery,
     /// By which name a Chat Completions server knows the limit of tokens.
     pub limit: TokenLimit,
-    /// ObjectBuilder as JSON text that say what answers, such as an agent with a model of its own. They
-    /// come last and win, and with any of them no model is named.
+    /// Members as JSON text that name what answers, such as an agent with a model of its own. They come last and win,
+    /// and with any of them no model is named.
     pub answered_by: &'a [(&'a str, String)],
 }
 
@@ -103,7 +103,7 @@ static NOTHING_SET: Settings = Settings {
 };
 
 impl<'a> Prompt<'a> {
-    /// Rendered items for a model: nothing else said, no tools, nothing set.
+    /// Rendered items for a model, without instructions, tools and settings.
     pub fn new(target: &'a Target, model: &'a str, items: impl Into<Items<'a>>) -> Self {
         Self {
             target,
@@ -170,8 +170,8 @@ pub fn compose(prompt: &Prompt<'_>, losses: &mut Losses) -> String {
     builder.finish()
 }
 
-/// The instructions and, below them, what the history says to the model outside the messages.
-/// Vendors refuse blank ones.
+/// The instructions and, below them, the system text of the history that stands outside the
+/// messages. Vendors refuse blank ones.
 fn system(prompt: &Prompt<'_>) -> Option<String> {
     let texts = [prompt.instructions, prompt.system];
     let said = |text: &&str| !text.trim_start().is_empty();

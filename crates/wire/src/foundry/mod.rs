@@ -6,35 +6,32 @@
 //! are kept.
 
 pub(crate) mod compose;
-mod decode;
-mod encode;
 mod render;
-mod stream;
 mod types;
 mod validate;
 
 #[cfg(test)]
 mod tests;
 
-use throughline_model::json::Value;
-use throughline_model::{Message, Request, Response, VendorError, Wire};
+use throughline_model::Wire;
 
 use crate::compose::ComposeFormat;
-use crate::message_writer::array;
-use crate::openai_responses::{self, Dialect, Flavour};
-use crate::sse::Frame;
+use crate::openai_responses::{self, Dialect, Flavour, body, decode, encode, stream};
 use crate::validate::ValidateFormat;
 use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
+use crate::{Codec, WireType, openai};
 
 pub use types::ITEM_TYPES;
 pub(crate) use types::is_response_only;
 
+/// Foundry's item types, then those that it shares with OpenAI.
+static TABLES: &[&[WireType]] = &[&ITEM_TYPES, &openai_responses::ITEM_TYPES];
+
 static FOUNDRY: Dialect = Dialect {
     wire: Wire::Foundry,
-    tables: &[&ITEM_TYPES, &openai_responses::ITEM_TYPES],
-    renamed_type: decode::renamed_type,
+    tables: TABLES,
+    renamed_type: types::renamed_type,
     flavour: Flavour::Foundry,
     roles: &types::ROLES,
     error_codes: &[&openai_responses::ERROR_CODES],
@@ -43,7 +40,7 @@ static FOUNDRY: Dialect = Dialect {
 /// The entry of this format in the list of vendor formats.
 pub(crate) static FORMAT: VendorFormat = VendorFormat {
     wire: Wire::Foundry,
-    codec: &Foundry,
+    codec: &CODEC,
     render: &render::RENDER,
     compose: ComposeFormat {
         write: compose::write,
@@ -56,68 +53,24 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
     approval_item: |answer| openai_responses::render::approval_item(Wire::Foundry, answer),
 };
 
-/// The codec of Azure Foundry.
-#[derive(Clone, Copy, Debug)]
-pub struct Foundry;
-
-impl Codec for Foundry {
-    fn wire(&self) -> Wire {
-        FOUNDRY.wire.clone()
-    }
-
-    fn types(&self) -> &'static [&'static [WireType]] {
-        FOUNDRY.tables
-    }
-
-    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
-        openai_responses::decode::document_kind(value)
-    }
-
-    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
-        decode::messages(items)
-    }
-
-    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
-        encode::items(messages, losses)
-    }
-
-    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&self.encode_items(messages, losses))
-    }
-
-    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
-        decode::request(body)
-    }
-
-    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        encode::request(request, losses)
-    }
-
-    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
-        decode::response(body)
-    }
-
-    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
-        encode::response(response, losses)
-    }
-
-    fn stream(&self) -> Box<dyn StreamDecoder> {
-        stream::decoder()
-    }
-
-    fn streams_as_array(&self) -> bool {
-        false
-    }
-
-    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        stream::encode_stream(response, losses)
-    }
-
-    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        decode::error(body)
-    }
-
-    fn encode_error(&self, error: &VendorError) -> String {
-        encode::error(error)
-    }
-}
+/// The codec of Azure Foundry: that of OpenAI Responses with its own item types. Every item that is
+/// made has its `type`, which Foundry demands of messages too. Foundry's own items come whole in
+/// `output_item.done`; their progress events have no neutral form and are passed on. What came from
+/// Foundry goes back as it was, with `agent_reference`, `response_id` and `created_by`: the renderer
+/// leaves out what the service sends but does not take.
+pub static CODEC: Codec = Codec {
+    wire: Wire::Foundry,
+    types: TABLES,
+    document_kind: decode::document_kind,
+    decode_messages: |items, path| decode::messages(&FOUNDRY, items, path),
+    encode_items: |messages, losses| encode::items(&FOUNDRY, messages, losses),
+    decode_request: |body| decode::request(&FOUNDRY, body),
+    encode_request: |request, losses| body::request(&FOUNDRY, request, losses),
+    decode_response: |body| decode::response(&FOUNDRY, body),
+    encode_response: |response, losses| body::response(&FOUNDRY, response, losses),
+    stream: || Box::new(stream::Decoder::new(&FOUNDRY)),
+    streams_as_array: false,
+    encode_stream: |response, losses| stream::encode_stream(&FOUNDRY, response, losses),
+    decode_error: |body| decode::error(&FOUNDRY.wire, body),
+    encode_error: |error| openai::encode_error(&FOUNDRY.wire, error),
+};

@@ -27,8 +27,8 @@ fn rules(target: &Target, switches: Switches) -> Rules {
     }
 }
 
-/// Foundry's own pairs come in responses only; sent back they are function calls and outputs.
-/// The second value says which contents changed.
+/// Foundry's own pairs come in responses only; sent back they are function calls and outputs. The
+/// second value has the indexes of the contents that changed.
 fn replace_response_only(message: &Message) -> Replaced<'_> {
     let concerned: Vec<usize> = message
         .contents
@@ -67,7 +67,7 @@ fn as_output(result: &ToolResult) -> ToolResult {
     made
 }
 
-/// An item without a word of ours, to be read: its tag, and its output if it has one.
+/// An item without a neutral form, as text: its tag, and its output if it has one.
 fn opaque_text(content: &Content, tag: &str) -> String {
     let Some(Form::Item(item)) = content.vendor.as_ref().map(|vendor| &vendor.form) else {
         return format!("[{tag}]");

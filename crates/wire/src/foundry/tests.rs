@@ -5,14 +5,14 @@ use throughline_model::{
     VendorError, Wire,
 };
 
-use super::Foundry;
-use super::decode::renamed_type;
-use crate::openai_responses::OpenAiResponses;
-use crate::{Codec, DocumentKind, LossKind, Losses};
+use super::CODEC;
+use super::types::renamed_type;
+use crate::openai_responses;
+use crate::{DocumentKind, LossKind, Losses};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
-    Foundry.decode_messages(value.as_array().unwrap()).unwrap()
+    CODEC.decode_messages(value.as_array().unwrap()).unwrap()
 }
 
 fn contents(array: &str) -> Vec<Content> {
@@ -141,7 +141,7 @@ fn items_made_here_have_their_type() {
     ];
     let mut losses = Losses::default();
     assert_eq!(
-        Foundry.encode_messages(&messages, &mut losses),
+        CODEC.encode_messages(&messages, &mut losses),
         format!(
             r#"[{{"type":"message","role":"user","content":[{{"type":"input_text","text":"hi"}}]}},{{"type":"function_call","call_id":"{short}","name":"f","arguments":"{{}}"}},{{"type":"function_call_output","call_id":"{short}","output":"ok"}}]"#
         )
@@ -158,7 +158,7 @@ fn what_foundry_ran_goes_to_nobody_else() {
     );
     let mut losses = Losses::default();
     assert_eq!(
-        OpenAiResponses.encode_messages(&messages, &mut losses),
+        openai_responses::CODEC.encode_messages(&messages, &mut losses),
         "[]"
     );
     let kinds: Vec<_> = losses.as_slice().iter().map(|loss| loss.kind).collect();
@@ -174,10 +174,10 @@ fn what_foundry_ran_goes_to_nobody_else() {
 fn errors_and_shapes_are_those_of_openai() {
     let text = r#"{"error":{"message":"Invalid value: ''.","type":"invalid_request_error","param":"input[0]","code":"invalid_value"}}"#;
     let value = json::parse(text).unwrap();
-    assert_eq!(Foundry.document_kind(&value), DocumentKind::Error);
-    let error = Foundry.decode_error(&value).unwrap();
-    assert_eq!(error.wire, Foundry.wire());
-    assert_eq!(Foundry.encode_error(&error), text);
+    assert_eq!(CODEC.document_kind(&value), DocumentKind::Error);
+    let error = CODEC.decode_error(&value).unwrap();
+    assert_eq!(error.wire, CODEC.wire());
+    assert_eq!(CODEC.encode_error(&error), text);
 }
 
 /// An answer from elsewhere: a text and two calls.
@@ -212,7 +212,7 @@ fn foreign_response() -> Response {
 fn a_response_made_here_has_what_foundry_wants() {
     let mut losses = Losses::default();
     let made = foreign_response();
-    let body = Foundry.encode_response(&made, &mut losses);
+    let body = CODEC.encode_response(&made, &mut losses);
     assert!(losses.is_empty());
     let id = |prefix: &str, number: usize| {
         let id = CallId::minted(Scope::Response("msg_1"), (1 << 33) + number);
@@ -233,11 +233,9 @@ fn a_response_made_here_has_what_foundry_wants() {
             id("ctc", 2)
         )
     );
-    let frames = Foundry.encode_stream(&made, &mut losses);
-    let whole = Foundry
-        .decode_response(&json::parse(&body).unwrap())
-        .unwrap();
-    assert_eq!(crate::assemble(&Foundry, &frames).unwrap(), whole);
+    let frames = CODEC.encode_stream(&made, &mut losses);
+    let whole = CODEC.decode_response(&json::parse(&body).unwrap()).unwrap();
+    assert_eq!(crate::assemble(&CODEC, &frames).unwrap(), whole);
     // Usage comes with the end, and arguments that are done have the name of their function.
     assert!(!frames[0].data.contains("usage"));
     let done = |frame: &&crate::sse::Frame| {
@@ -260,7 +258,7 @@ fn words_of_a_model_from_elsewhere_are_parts_here() {
     ];
     let mut losses = Losses::default();
     assert_eq!(
-        Foundry.encode_messages(&messages, &mut losses),
+        CODEC.encode_messages(&messages, &mut losses),
         concat!(
             r#"[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"so","annotations":[]},{"type":"refusal","refusal":"no"}]},"#,
             r#"{"type":"message","role":"critic","content":[{"type":"input_text","text":"a"}]},"#,
@@ -289,7 +287,7 @@ fn there_is_no_sound_here_and_no_call_id_of_local_shells() {
     ];
     let mut losses = Losses::default();
     assert_eq!(
-        Foundry.encode_messages(&messages, &mut losses),
+        CODEC.encode_messages(&messages, &mut losses),
         concat!(
             r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"hear"}]},"#,
             r#"{"type":"local_shell_call_output","id":"c","output":"ok"}]"#
@@ -312,7 +310,7 @@ fn a_code_that_only_openai_has_becomes_a_server_error() {
         body: None,
     });
     let mut losses = Losses::default();
-    let body = Foundry.encode_response(&made, &mut losses);
+    let body = CODEC.encode_response(&made, &mut losses);
     assert!(body.contains(r#""error":{"code":"server_error","message":"down"}"#));
     assert_eq!(losses.as_slice()[0].path, "error.code");
 }

@@ -96,7 +96,18 @@ pub static ITEM_TYPES: [WireType; 22] = [
 /// Whether an item of this tag comes in responses only. Of Foundry's own types the service takes
 /// back memory searches alone.
 pub(crate) fn is_response_only(tag: &str) -> bool {
-    let own =
-        ITEM_TYPES.iter().any(|row| row.tag == tag) || super::decode::renamed_type(tag).is_some();
+    let own = ITEM_TYPES.iter().any(|row| row.tag == tag) || renamed_type(tag).is_some();
     own && tag != "memory_search_call"
+}
+
+/// The word that some tags have and that goes when a tool leaves preview.
+const PREVIEW: &str = "_preview";
+
+/// The item type of a tag that is spelled with the word `preview` where the table has none, or
+/// without where it has.
+pub(super) fn renamed_type(tag: &str) -> Option<&'static WireType> {
+    let plain = tag.replacen(PREVIEW, "", 1);
+    ITEM_TYPES
+        .iter()
+        .find(|row| row.call.is_some() && row.tag.replacen(PREVIEW, "", 1) == plain)
 }

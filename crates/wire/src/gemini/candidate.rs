@@ -44,9 +44,9 @@ enum StreamedPart {
 
 /// What became of a part.
 pub(super) enum PartChange {
-    /// Text that goes on with the piece at this place.
+    /// Text that continues the part at this place.
     Continued(usize, String),
-    /// It said nothing of its own.
+    /// It added nothing.
     Nothing,
     /// It is the piece at this place.
     New(usize),
@@ -115,13 +115,13 @@ impl Candidate {
         )
     }
 
-    /// Whether it is said who speaks. A content that is told before its end must be one that can be
+    /// Whether the role is known. A content that is reported before its end must be one that can be
     /// sent back.
     pub(super) fn has_role(&self) -> bool {
         self.candidate.value().at(&["content", "role"]).is_some()
     }
 
-    /// Leave out plain text of an earlier frame that stayed empty, now that more is said.
+    /// Leave out plain text of an earlier frame that stayed empty, now that more follows.
     fn drop_empty(&mut self) {
         let empty = matches!(
             self.pieces.last(),
@@ -270,8 +270,8 @@ fn without_text(part: &Value<'_>) -> RawJson {
     }
 }
 
-/// What a member of a candidate becomes. Citations and token probabilities are told frame by
-/// frame, so their lists grow; everything else is told anew.
+/// What a member of a candidate becomes. Citations and token probabilities are sent frame by frame,
+/// so their lists grow; everything else is sent anew.
 fn merge_member(key: &str, old: Option<&Value<'_>>, new: &Value<'_>) -> Option<String> {
     match key {
         "content" if new.as_object().is_some() => {

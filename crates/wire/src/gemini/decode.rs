@@ -47,7 +47,7 @@ fn document_kind_of(value: &Value<'_>) -> DocumentKind {
     } else if member(value, "error").is_some_and(|error| error.as_object().is_some()) {
         DocumentKind::Error
     } else if part_data(value).is_some() {
-        // A bare part; reading it says what is missing around it.
+        // A bare part; reading it reports what is missing around it.
         DocumentKind::Message
     } else if has("usageMetadata", "usage_metadata") || has("modelVersion", "model_version") {
         DocumentKind::Response
@@ -82,7 +82,7 @@ pub(super) fn messages(items: &[Value<'_>], path: &Path<'_>) -> Result<Vec<Messa
     Ok(messages)
 }
 
-/// Who says a content of a wire content: results are the tools' words.
+/// The role of a neutral content of a wire content: results belong to tools.
 fn message_role(content: &Content, base: &Role) -> Role {
     let client_result = content
         .as_tool_result()
@@ -94,7 +94,7 @@ fn message_role(content: &Content, base: &Role) -> Role {
     }
 }
 
-/// Read one content: what it says, the envelope on the first, and who speaks.
+/// Read one content: its parts, with the envelope on the first, and the role.
 fn content(
     decoder: &mut PartDecoder,
     item: &Value<'_>,
@@ -112,13 +112,13 @@ fn content(
         Some("model") => Role::Assistant,
         Some("function") => Role::Tool,
         Some(other) => Role::named(other),
-        // Legal for a single content, which the user says.
+        // Legal for a single content, which is the user's.
         None => Role::User,
     };
     decoder.begin_content(&role);
     let contents = parts(decoder, item, scope, ordinals, path)?;
     if contents.is_empty() {
-        // A content that says nothing is kept as it is.
+        // A content without parts is kept as it is.
         let kept = Vendor::item(Wire::Gemini, RawJson::of(item));
         let content = Content::new(Body::opaque("message")).with_vendor(kept);
         return Ok((vec![content], role));
@@ -152,7 +152,7 @@ fn parts(
     Ok(contents)
 }
 
-/// What to say of an object among contents that is none.
+/// The error for an object among contents that is not a content.
 fn not_a_content(item: &Value<'_>, path: &Path<'_>) -> DecodeError {
     if let Some(found) = part_data(item) {
         return DecodeError::new(
@@ -191,7 +191,7 @@ pub(super) fn request(body: &Value<'_>) -> Result<Request, DecodeError> {
             request.messages = messages(items, &path)?;
             edits.push((contents, "[]"));
         } else if contents.as_object().is_some() {
-            // One content that stands alone; the empty object in its place says so.
+            // One content that stands alone; the empty object in its place marks that.
             request.messages = messages(std::slice::from_ref(contents), &path)?;
             edits.push((contents, "{}"));
         } else if let Some(text) = contents.as_text() {
@@ -320,7 +320,7 @@ fn decode_stream_array(items: &[Value<'_>]) -> Result<Response, DecodeError> {
     let mut fold = throughline_model::Fold::new();
     let mut events = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        // An array of contents is a history, not a stream that says nothing.
+        // An array of contents is a history, not an empty stream.
         if matches!(
             document_kind_of(item),
             DocumentKind::Message | DocumentKind::Request
@@ -380,7 +380,7 @@ fn response_stop(body: &Value<'_>, messages: &[Message]) -> Stop {
     }
 }
 
-/// The tokens that a response tells of.
+/// The tokens that a response reports.
 pub(super) fn usage(body: &Value<'_>) -> Option<Usage> {
     let (_, value) = either_member(body, ("usageMetadata", "usage_metadata"))?;
     let number = |camel: &'static str, snake: &'static str| {

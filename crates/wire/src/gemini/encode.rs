@@ -14,13 +14,13 @@ use super::types::{PARTS, finish_reason};
 use super::{parts, response_body};
 use crate::flat::{bare_string, bare_string_input};
 use crate::foreign::{self, FunctionTool};
-use crate::google::SystemText;
+use crate::google::{self, SystemText};
 use crate::message_writer::{MessageWriter, array, estimated_size};
 use crate::native;
 use crate::template::{TemplateValue, restore};
 use crate::{LossKind, Losses};
 
-/// Who says a content; what one side says never joins a content of the other.
+/// The side that a content belongs to; contents of different sides are never joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Model,
@@ -35,7 +35,7 @@ impl Side {
         }
     }
 
-    /// A content of ours, as a template.
+    /// An empty content, as a template.
     fn envelope(self) -> &'static RawJson {
         static MODEL: LazyLock<RawJson> = LazyLock::new(|| empty_content("model"));
         static USER: LazyLock<RawJson> = LazyLock::new(|| empty_content("user"));
@@ -57,7 +57,7 @@ fn empty_content(role: &str) -> RawJson {
 enum EncodeFor {
     /// To a history.
     History,
-    /// To a response, in which only the model speaks.
+    /// To a response, which has contents of the model only.
     Response,
 }
 
@@ -146,13 +146,14 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
                         parts::encode(out, &content.body, part);
                     });
             }
-            // A bare string is said by the request, not by a content.
+            // A bare string is a member of the request, not of a content.
             Form::Bare | Form::Within => self.translate(message, index, content, path),
         }
     }
 
     /// Whether a part without an envelope belongs to the open content: one that came from the wire
-    /// goes on through several messages of the same side, one that we made only through its own.
+    /// goes on through several messages of the same side, one that was made here only through its
+    /// own.
     fn continues(&self, index: usize, side: Side) -> bool {
         let made_for_other = self
             .writer
@@ -161,7 +162,7 @@ impl<'e, 'm> ContentEncoder<'e, 'm> {
         self.writer.is_open() && !made_for_other && self.last.is_some_and(|(_, last)| last == side)
     }
 
-    /// Say a content that came from elsewhere. It joins the content that its message has opened.
+    /// Write a content of another vendor. It joins the content that its message has opened.
     fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
         if self.encode_for == EncodeFor::Response
@@ -243,23 +244,10 @@ pub(crate) fn functions(out: &mut String, tools: &[FunctionTool<'_>], losses: &m
 /// Put contents and system text back into a body that came from this format.
 fn encode_native_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
-    let lifted = SystemText::Lifted(Vec::new());
     let bare = bare_string_input(request);
-    let place = value.get("contents");
-    let (contents, lifted) = match (bare, place) {
-        (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
-        _ => {
-            let (items, lifted) = encode(&request.messages, lifted, losses);
-            let alone = place.is_some_and(|place| place.as_object().is_some());
-            let text = match (items.as_slice(), alone) {
-                ([only], true) => only.clone(),
-                _ => array(&items),
-            };
-            // A body without contents stays without while there are none.
-            let absent = place.is_none_or(Value::is_null);
-            ((!absent || !items.is_empty()).then_some(text), lifted)
-        }
-    };
+    let (contents, lifted) = google::native_input(value.get("contents"), bare, |system| {
+        encode(&request.messages, system, losses)
+    });
     let key = match value.get(SYSTEM.1).is_some_and(|at| !at.is_null())
         && value.get(SYSTEM.0).is_none_or(Value::is_null)
     {
@@ -364,8 +352,7 @@ pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
     response_body::build_body(response, &said, finish_reason(&response.stop))
 }
 
-/// What a response from elsewhere said before it failed, if anything is known of it, and why it
-/// did.
+/// The body of another vendor's response up to its failure, if there is one, and the error.
 pub(super) fn failed_response<'r>(
     response: &'r Response,
     losses: &mut Losses,

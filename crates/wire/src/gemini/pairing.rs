@@ -55,7 +55,7 @@ impl PendingCalls {
     pub(super) fn begin_content(&mut self, role: &Role) {
         self.content += 1;
         if *role != Role::Assistant {
-            // The service does not wait for anybody else.
+            // The service waits for its own tools within a turn of the model only.
             self.calls.retain(|call| call.family == Family::FUNCTION);
         }
     }

@@ -248,7 +248,7 @@ fn media(
     let source = if found.tag == INLINE_DATA {
         MediaSource::Data(text)
     } else if text.contains("generativelanguage.googleapis.com/") {
-        // A file uploaded to the service; the address means nothing to anybody else.
+        // A file uploaded to the service; the address is of no use to other vendors.
         MediaSource::File(text)
     } else {
         MediaSource::Uri(text)
@@ -328,7 +328,7 @@ fn output<'v, 'a>(
     Ok((output, outcome))
 }
 
-/// The answer in words. The object itself stays in the part, so this text is said within it.
+/// The answer as text. The object itself stays in the part, so this text has no part of its own.
 fn answer_text(response: &Value<'_>) -> Content {
     let said = member(response, "output").or_else(|| member(response, "error"));
     let text = match said.and_then(Value::as_str) {

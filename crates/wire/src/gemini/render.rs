@@ -250,8 +250,8 @@ fn unsign_call(content: &Content, first: &Content) -> Option<Content> {
     Some(changed)
 }
 
-/// Gemini wants a signature on the first call of a step; for a call from elsewhere the documented
-/// placeholder. `None` if the call has a signature.
+/// Gemini wants a signature on the first call of a step; for a call of another vendor the
+/// documented placeholder. `None` if the call has a signature.
 fn sign_call(content: &Content) -> Option<Content> {
     let Body::ToolCall(call) = &content.body else {
         return None;

@@ -43,8 +43,8 @@ pub(super) fn merge_contents(mut items: Vec<String>) -> String {
     }
 }
 
-/// Put what the candidates said back into a kept body. Candidates without a content stay so; what
-/// is left over becomes candidates of its own.
+/// Put the contents of the candidates back into a kept body. Candidates without a content stay so;
+/// what is left over becomes candidates of its own.
 pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
     let value = body.value();
     let list = value.get("candidates");
@@ -91,8 +91,8 @@ pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
     out
 }
 
-/// A body for a response that came from elsewhere, with the reason why it finished. An error has
-/// no place in it.
+/// The body of a response of another vendor, with the reason why it finished. An error has no place
+/// in it.
 pub(super) fn build_body(response: &Response, said: &[String], reason: Option<&str>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);

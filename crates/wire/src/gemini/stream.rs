@@ -22,9 +22,9 @@ use crate::{DecodeError, StreamDecoder};
 /// does so field by field, since later snapshots may leave fields out. Parts append:
 ///
 /// - Parts of one frame stay as they are.
-/// - The first part of a frame goes on with the last part before it if both are plain text of the
-///   same kind, that is, have nothing but `text` and `thought`. So a signature stays on its part.
-/// - Plain text that is empty says nothing and is left out, unless nothing else was said.
+/// - The first part of a frame continues the last part before it if both are plain text of the same
+///   kind, that is, have nothing but `text` and `thought`. So a signature stays on its part.
+/// - Empty plain text is left out, unless there is nothing else.
 /// - Fragments of arguments become the arguments of the call that they continue.
 ///
 /// A single frame is the whole body as it stands.
@@ -41,7 +41,7 @@ pub(super) struct Decoder {
     started: Option<(Option<String>, Option<String>)>,
     parts: PartDecoder,
     ordinals: Ordinals,
-    /// Thoughts that were told as whole before the end.
+    /// Reasoning that was reported as complete before the end.
     whole: Vec<(Place, Content)>,
 }
 
@@ -243,7 +243,7 @@ impl Decoder {
         };
         let value = body.value();
         let response = decode::response(&value)?;
-        // A candidate that says nothing has no message, but it has its place among the choices.
+        // A candidate without parts has no message, but it has its place among the choices.
         let speaking = candidates(&value)?
             .iter()
             .enumerate()
@@ -267,7 +267,7 @@ impl Decoder {
     }
 }
 
-/// More of what was said or, in a summary, thought.
+/// More text of an answer or of a summary of reasoning.
 fn more(at: Place, text: String, thought: bool) -> Event {
     match thought {
         true => Event::Summary { at, part: 0, text },

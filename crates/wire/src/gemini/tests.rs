@@ -8,18 +8,18 @@ use throughline_model::{
     Vendor, VendorError, Wire,
 };
 
-use super::Gemini;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, DocumentKind, Losses, StreamDecoder, assemble};
+use crate::{DocumentKind, Losses, StreamDecoder, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
-    Gemini.decode_messages(value.as_array().unwrap()).unwrap()
+    CODEC.decode_messages(value.as_array().unwrap()).unwrap()
 }
 
 fn encode(messages: &[Message]) -> (String, Vec<String>) {
     let mut losses = Losses::default();
-    let text = Gemini.encode_messages(messages, &mut losses);
+    let text = CODEC.encode_messages(messages, &mut losses);
     (text, lost(&losses))
 }
 
@@ -29,7 +29,7 @@ fn lost(losses: &Losses) -> Vec<String> {
 }
 
 fn response(body: &str) -> Response {
-    Gemini.decode_response(&json::parse(body).unwrap()).unwrap()
+    CODEC.decode_response(&json::parse(body).unwrap()).unwrap()
 }
 
 fn id(value: &str) -> CallId {
@@ -378,7 +378,7 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
         vendor: Some(Vendor::item(Wire::OpenAiResponses, body)),
     };
     let mut losses = Losses::default();
-    let text = Gemini.encode_request(&request, &mut losses);
+    let text = CODEC.encode_request(&request, &mut losses);
     assert_eq!(
         text,
         r#"{"systemInstruction":{"parts":[{"text":"You are a pilot."},{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":[{"name":"f","description":"Does f.","parametersJsonSchema":{"type":"object"}}]}]}"#
@@ -396,12 +396,12 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
 #[test]
 fn a_request_of_our_own_takes_what_is_added() {
     let body = r#"{"contents":{"parts":[{"text":"hi"}]},"system_instruction":"Be brief.","x":1}"#;
-    let mut request = Gemini.decode_request(&json::parse(body).unwrap()).unwrap();
+    let mut request = CODEC.decode_request(&json::parse(body).unwrap()).unwrap();
     request.messages.push(Message::user("more"));
     request
         .messages
         .push(Message::new(Role::System, vec![Content::text("Be kind.")]));
-    let text = Gemini.encode_request(&request, &mut Losses::default());
+    let text = CODEC.encode_request(&request, &mut Losses::default());
     assert_eq!(
         text,
         r#"{"contents":[{"parts":[{"text":"hi"}]},{"role":"user","parts":[{"text":"more"}]}],"system_instruction":{"parts":[{"text":"Be brief."},{"text":"Be kind."}]},"x":1}"#
@@ -411,7 +411,7 @@ fn a_request_of_our_own_takes_what_is_added() {
 #[test]
 fn tools_on_offer_are_read() {
     let body = r#"{"tools":[{"function_declarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"type":{"type":"STRING","enum":["A"]},"l":{"type":"ARRAY","items":{"anyOf":[{"type":"NUMBER"}]}}}}}],"googleSearch":{}},{"url_context":{}},{"holodeck":{}}]}"#;
-    let request = Gemini.decode_request(&json::parse(body).unwrap()).unwrap();
+    let request = CODEC.decode_request(&json::parse(body).unwrap()).unwrap();
     let families: Vec<_> = request
         .tools
         .iter()
@@ -555,12 +555,12 @@ fn finish_reasons_become_stops() {
 #[test]
 fn errors_are_read_and_written() {
     let body = r#"[{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.4s"}]}}]"#;
-    let error = Gemini.decode_error(&json::parse(body).unwrap()).unwrap();
+    let error = CODEC.decode_error(&json::parse(body).unwrap()).unwrap();
     assert_eq!(error.message, "slow down");
     assert_eq!(error.kind.as_deref(), Some("RESOURCE_EXHAUSTED"));
     assert_eq!(error.code.as_deref(), Some("429"));
     assert_eq!(error.retry_after_ms, Some(34_400));
-    assert_eq!(Gemini.encode_error(&error), body);
+    assert_eq!(CODEC.encode_error(&error), body);
     let foreign = VendorError {
         wire: Wire::Anthropic,
         message: "busy".to_owned(),
@@ -571,11 +571,11 @@ fn errors_are_read_and_written() {
         body: None,
     };
     assert_eq!(
-        Gemini.encode_error(&foreign),
+        CODEC.encode_error(&foreign),
         r#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.500s"}]}}"#
     );
     assert!(
-        Gemini
+        CODEC
             .decode_error(&json::parse(r#"{"error":"x"}"#).unwrap())
             .is_none()
     );
@@ -599,7 +599,7 @@ fn a_response_from_elsewhere_is_a_candidate() {
         service: None,
     };
     let mut losses = Losses::default();
-    let text = Gemini.encode_response(&found, &mut losses);
+    let text = CODEC.encode_response(&found, &mut losses);
     assert_eq!(
         text,
         r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello."}]},"finishReason":"MAX_TOKENS","index":0}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":3,"thoughtsTokenCount":2},"modelVersion":"m","responseId":"resp_1"}"#
@@ -614,7 +614,7 @@ fn a_response_from_elsewhere_is_a_candidate() {
 
 #[test]
 fn shapes_are_told_apart() {
-    let shape = |text: &str| Gemini.document_kind(&json::parse(text).unwrap());
+    let shape = |text: &str| CODEC.document_kind(&json::parse(text).unwrap());
     assert_eq!(shape(r#"{"candidates":[]}"#), DocumentKind::Response);
     assert_eq!(shape(r#"{"promptFeedback":{}}"#), DocumentKind::Response);
     assert_eq!(
@@ -689,7 +689,7 @@ fn a_stream_that_never_says_why_it_ends_is_cut() {
         ),
         frame(r#"{"candidates":[{"content":{"parts":[{"text":"b"}]}}]}"#),
     ];
-    let response = assemble(&Gemini, &frames).unwrap();
+    let response = assemble(&CODEC, &frames).unwrap();
     assert_eq!(response.stop, Stop::Cut);
     assert_eq!(response.messages[0].status, Some(Status::Incomplete));
     assert_eq!(
@@ -702,24 +702,24 @@ fn a_stream_that_never_says_why_it_ends_is_cut() {
 fn an_error_inside_a_stream_ends_it() {
     let error = r#"{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}"#;
     let said = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}"#;
-    let response = assemble(&Gemini, &[frame(said), frame(error), frame(said)]).unwrap();
+    let response = assemble(&CODEC, &[frame(said), frame(error), frame(said)]).unwrap();
     assert_eq!(response.stop, Stop::Failed);
     assert_eq!(response.error.unwrap().kind.as_deref(), Some("UNAVAILABLE"));
     assert_eq!(response.messages[0].status, Some(Status::Incomplete));
-    let alone = assemble(&Gemini, &[frame(error)]).unwrap();
+    let alone = assemble(&CODEC, &[frame(error)]).unwrap();
     assert_eq!(
         alone,
         super::decode::response(&json::parse(error).unwrap()).unwrap()
     );
-    let frames = Gemini.encode_stream(&alone, &mut Losses::default());
-    assert_eq!(assemble(&Gemini, &frames).unwrap(), alone);
+    let frames = CODEC.encode_stream(&alone, &mut Losses::default());
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), alone);
 }
 
 #[test]
 fn a_stream_is_written_part_by_part() {
     let body = r#"{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b"},{"text":"c","thought":true},{"functionCall":{"name":"f"}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1},"responseId":"r"}"#;
     let whole = response(body);
-    let frames = Gemini.encode_stream(&whole, &mut Losses::default());
+    let frames = CODEC.encode_stream(&whole, &mut Losses::default());
     let data: Vec<_> = frames.iter().map(|frame| frame.data.as_str()).collect();
     assert_eq!(
         data,
@@ -729,5 +729,5 @@ fn a_stream_is_written_part_by_part() {
             r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1},"responseId":"r"}"#,
         ]
     );
-    assert_eq!(assemble(&Gemini, &frames).unwrap(), whole);
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), whole);
 }

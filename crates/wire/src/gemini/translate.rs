@@ -1,4 +1,4 @@
-//! Saying what came from elsewhere as parts.
+//! Writes contents of other vendors as parts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::types::{FILE_DATA, FUNCTION_CALL, FUNCTION_RESPONSE, INLINE_DATA, PAR
 use crate::google::{MediaData, SystemText, arguments_object, default_media_type, media_data};
 use crate::{LossKind, Losses, foreign, native};
 
-/// The calls written so far: results from elsewhere need the name of what they answer, and the id
+/// The calls written so far: results of other vendors need the name of what they answer, and the id
 /// if the service issued one.
 #[derive(Debug, Default)]
 pub(super) struct KnownCalls<'m> {
@@ -45,7 +45,7 @@ impl<'m> KnownCalls<'m> {
     }
 }
 
-/// Append the part for a content; nothing if it cannot be said.
+/// Append the part for a content; nothing if it has no form here.
 pub(super) fn translate(
     out: &mut String,
     role: &Role,
@@ -102,7 +102,7 @@ fn translate_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut L
     if !text.citations.is_empty() {
         losses.note(path, LossKind::Citations, "parts cite nothing");
     }
-    // The service refuses empty parts, and they say nothing.
+    // The service refuses empty parts.
     if !text.text.is_empty() {
         text_part(out, &text.text);
     }

@@ -6,9 +6,9 @@ use throughline_model::{
     ToolCall, ToolDef, Usage, VendorError, Wire,
 };
 
-use super::Gemini;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, Losses, assemble};
+use crate::{Losses, assemble};
 
 fn lost(losses: &Losses) -> Vec<String> {
     let line = |loss: &crate::Loss| format!("{} {}", loss.path, loss.kind.as_str());
@@ -54,7 +54,7 @@ const ERROR: &str = r#"{"error":{"code":503,"message":"fell over","status":"UNAV
 #[test]
 fn an_error_stays_out_of_a_whole_body() {
     let mut losses = Losses::default();
-    let text = Gemini.encode_response(&failed(Vec::new()), &mut losses);
+    let text = CODEC.encode_response(&failed(Vec::new()), &mut losses);
     assert_eq!(
         text,
         r#"{"candidates":[{"content":{"role":"model","parts":[]},"finishReason":"OTHER","index":0}]}"#
@@ -62,18 +62,18 @@ fn an_error_stays_out_of_a_whole_body() {
     assert_eq!(lost(&losses), ["error marking"]);
     // One of our own goes back as it came.
     let body = r#"{"error":{"code":500,"message":"x"},"responseId":"r"}"#;
-    let own = Gemini.decode_response(&json::parse(body).unwrap()).unwrap();
+    let own = CODEC.decode_response(&json::parse(body).unwrap()).unwrap();
     let mut losses = Losses::default();
-    assert_eq!(Gemini.encode_response(&own, &mut losses), body);
+    assert_eq!(CODEC.encode_response(&own, &mut losses), body);
     assert!(losses.is_empty());
-    let frames = Gemini.encode_stream(&own, &mut losses);
-    assert_eq!(assemble(&Gemini, &frames).unwrap(), own);
+    let frames = CODEC.encode_stream(&own, &mut losses);
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), own);
 }
 
 #[test]
 fn a_stream_that_fails_ends_with_an_error_body() {
     let mut losses = Losses::default();
-    let frames = Gemini.encode_stream(&failed(Vec::new()), &mut losses);
+    let frames = CODEC.encode_stream(&failed(Vec::new()), &mut losses);
     assert_eq!(data(&frames), [ERROR]);
     let found = Response {
         id: Some("r".to_owned()),
@@ -83,7 +83,7 @@ fn a_stream_that_fails_ends_with_an_error_body() {
         }),
         ..failed(vec![Content::text("Hel"), call("{}").into()])
     };
-    let frames = Gemini.encode_stream(&found, &mut losses);
+    let frames = CODEC.encode_stream(&found, &mut losses);
     assert_eq!(
         data(&frames),
         [
@@ -93,7 +93,7 @@ fn a_stream_that_fails_ends_with_an_error_body() {
         ]
     );
     assert!(losses.is_empty());
-    let heard = assemble(&Gemini, &frames).unwrap();
+    let heard = assemble(&CODEC, &frames).unwrap();
     assert_eq!(heard.stop, Stop::Failed);
     assert_eq!(heard.id.as_deref(), Some("r"));
     assert_eq!(heard.usage.as_ref().and_then(|usage| usage.input), Some(3));
@@ -104,10 +104,10 @@ fn a_stream_that_fails_ends_with_an_error_body() {
         ("fell over", Some("UNAVAILABLE"))
     );
     // What was heard is told again the same way.
-    let again = Gemini.encode_stream(&heard, &mut losses);
-    assert_eq!(assemble(&Gemini, &again).unwrap(), heard);
+    let again = CODEC.encode_stream(&heard, &mut losses);
+    assert_eq!(assemble(&CODEC, &again).unwrap(), heard);
     // Cut before the error, it is not taken for whole.
-    let cut = assemble(&Gemini, &frames[..2]).unwrap();
+    let cut = assemble(&CODEC, &frames[..2]).unwrap();
     assert_eq!(cut.stop, Stop::Cut);
 }
 
@@ -121,7 +121,7 @@ fn results_of_the_application_have_no_place_in_a_response() {
     };
     let mut losses = Losses::default();
     assert_eq!(
-        Gemini.encode_response(&found, &mut losses),
+        CODEC.encode_response(&found, &mut losses),
         r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b"}]},"finishReason":"STOP","index":0}]}"#
     );
     assert_eq!(lost(&losses), ["messages[0].contents[1] standalone_result"]);
@@ -154,7 +154,7 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
     };
     let mut losses = Losses::default();
     assert_eq!(
-        Gemini.encode_request(&request, &mut losses),
+        CODEC.encode_request(&request, &mut losses),
         concat!(
             r#"{"contents":[{"role":"model","parts":[{"functionCall":{"name":"get_tide","args":{"a":"�","b":1.0}}},"#,
             r#"{"functionCall":{"name":"get_tide","args":{"c":"� é"}}}]},"#,
@@ -187,24 +187,24 @@ fn alternatives_that_were_added_become_candidates() {
     for count in [1, 30] {
         let body = of(count, "a");
         let value = json::parse(&body).unwrap();
-        let mut whole = Gemini.decode_response(&value).unwrap();
+        let mut whole = CODEC.decode_response(&value).unwrap();
         let mut losses = Losses::default();
-        assert_eq!(Gemini.encode_response(&whole, &mut losses), body);
+        assert_eq!(CODEC.encode_response(&whole, &mut losses), body);
         let more = Message::new(Role::Assistant, vec![Content::text("b")]);
         whole.messages.extend([more.clone(), more]);
-        let text = Gemini.encode_response(&whole, &mut losses);
+        let text = CODEC.encode_response(&whole, &mut losses);
         let rest = text.strip_prefix(body.trim_end_matches("]}")).unwrap();
         let said = r#"{"content":{"role":"model","parts":[{"text":"b"}]},"index":"#;
         let next = count + 1;
         assert_eq!(rest, format!(",{said}{count}}},{said}{next}}}]}}"));
     }
-    let empty = Gemini.decode_response(&json::parse("{}").unwrap()).unwrap();
+    let empty = CODEC.decode_response(&json::parse("{}").unwrap()).unwrap();
     let added = Response {
         messages: vec![Message::new(Role::Assistant, vec![Content::text("b")])],
         ..empty
     };
     assert_eq!(
-        Gemini.encode_response(&added, &mut Losses::default()),
+        CODEC.encode_response(&added, &mut Losses::default()),
         r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"b"}]},"index":0}]}"#
     );
 }
@@ -212,7 +212,7 @@ fn alternatives_that_were_added_become_candidates() {
 #[test]
 fn a_history_is_not_taken_for_a_stream() {
     let array = r#"[{"role":"model","parts":[{"text":"a"}]}]"#;
-    let error = Gemini.decode_response(&json::parse(array).unwrap());
+    let error = CODEC.decode_response(&json::parse(array).unwrap());
     let error = error.unwrap_err().to_string();
     assert!(
         error.contains("[0]") && error.contains("a response"),

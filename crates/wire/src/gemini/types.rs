@@ -25,14 +25,14 @@ pub(super) const CODE_RESULT: &str = "codeExecutionResult";
 pub(super) const TOOL_CALL: &str = "toolCall";
 /// The member of a part that holds the result of a vendor's own tool.
 pub(super) const TOOL_RESPONSE: &str = "toolResponse";
-/// MediaData of media.
+/// Bytes of media.
 pub(super) const INLINE_DATA: &str = "inlineData";
 /// The address of media.
 pub(super) const FILE_DATA: &str = "fileData";
 
 /// The two spellings of the keys that are read in more than one place.
 pub(super) const SIGNATURE: (&str, &str) = ("thoughtSignature", "thought_signature");
-/// Where media say what they are.
+/// The media type of media.
 pub(super) const MIME_TYPE: (&str, &str) = ("mimeType", "mime_type");
 /// The address of a file.
 pub(super) const FILE_URI: (&str, &str) = ("fileUri", "file_uri");
@@ -122,7 +122,8 @@ pub(super) fn part_type(tag: &str) -> Option<&'static WireType> {
     PART_TYPES.iter().find(|row| row.tag == tag)
 }
 
-/// What a finish reason means. `STOP` is said of calls too, so the caller says whether any wait.
+/// The stop for a finish reason. `STOP` is sent with calls too, so the caller passes whether any
+/// wait.
 pub(super) fn stop(reason: &str, calls_wait: bool) -> Stop {
     match reason {
         "STOP" if calls_wait => Stop::ToolCalls,

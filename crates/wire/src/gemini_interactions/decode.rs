@@ -29,8 +29,8 @@ pub(super) struct StepDecoder {
 }
 
 impl StepDecoder {
-    /// The contents of a step of a response. What the user said is not the model's word: it is
-    /// kept, but not read.
+    /// The contents of a step of a response. A step of the user is not the model's: it is kept, but
+    /// not read.
     pub(super) fn response_step(
         &mut self,
         step: &Value<'_>,
@@ -118,15 +118,10 @@ impl StepDecoder {
         let slots = row.slots(step, path)?;
         let mut extractor = Extractor::new(step);
         let output = output(step, &mut extractor, path);
-        let given = row.given_id(&slots);
-        let given = given.or_else(|| self.minter.claim(&row.family));
-        let mut result = match given {
-            Some(call) => ToolResult::answering(call, row.family.clone(), output),
-            None => {
-                let handle = CallId::minted(scope, STANDALONE + ordinal);
-                ToolResult::standalone(handle, row.family.clone(), output)
-            }
-        };
+        let (family, handle) = (row.family.clone(), || {
+            CallId::minted(scope, STANDALONE + ordinal)
+        });
+        let mut result = self.minter.result(row, &slots, family, output, handle);
         result.name = Some(tool_name(row, step, path)?).filter(|name| !name.is_empty());
         result.runner = row.runner;
         if step.get("is_error").and_then(Value::as_bool) == Some(true) {
@@ -156,7 +151,7 @@ fn opaque(tag: &str, step: &Value<'_>) -> Content {
     Content::new(Body::opaque(tag)).with_vendor(Vendor::item(WIRE, RawJson::of(step)))
 }
 
-/// What the user or the model said.
+/// The contents of a step of the user or the model.
 fn message_contents(
     tag: &str,
     step: &Value<'_>,
@@ -179,7 +174,7 @@ fn message_contents(
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
         Some(vendor) => vendor.envelope = Some(extractor.into_template()),
-        // A step that says nothing is kept as it is; one that failed says why.
+        // A step without contents is kept as it is; one that failed has an error.
         None => contents.push(match member(step, "error") {
             Some(error) => {
                 let fault = Fault {
@@ -220,7 +215,7 @@ fn thought(step: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
     Ok(Content::new(body).with_vendor(vendor))
 }
 
-/// The arguments of a call: an object, or, where a stream broke off inside of it, its text.
+/// The arguments of a call: an object, or, where a stream ended inside it, its text.
 fn arguments<'v, 'a>(
     step: &'v Value<'a>,
     extractor: &mut Extractor<'v, 'a>,
@@ -340,7 +335,7 @@ pub(super) fn request(body: &Value<'_>) -> Result<Request, DecodeError> {
             request.messages = messages(items, &path)?;
             edits.push((input, "[]"));
         } else if input.as_object().is_some() {
-            // One content that stands alone; the empty object in its place says so.
+            // One content that stands alone; the empty object in its place marks that.
             request.messages = messages(std::slice::from_ref(input), &path)?;
             edits.push((input, "{}"));
         } else {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value, push_string};
+use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, push_string};
 use throughline_model::{
     Arguments, Body, Content, Form, Message, Outcome, Output, Pairing, Path, Request, Response,
     Role, ToolCall, ToolResult, Usage, VendorError, Wire,
@@ -14,7 +14,7 @@ use super::parts;
 use super::types::{ARGUMENTS, CONTENT, MODEL_OUTPUT, RESULT, USER_INPUT, status};
 use crate::flat::{bare_string, bare_string_input};
 use crate::foreign::{self, FunctionTool};
-use crate::google::{SystemText, arguments_object};
+use crate::google::{self, SystemText, arguments_object};
 use crate::message_writer::{
     MessageWriter, array, estimated_call_size, estimated_result_size, estimated_size,
 };
@@ -26,7 +26,7 @@ use crate::{LossKind, Losses};
 struct StepEncoder<'e, 'm> {
     losses: &'e mut Losses,
     writer: MessageWriter<'m>,
-    /// The message that opened the open step: a step never holds what two messages say.
+    /// The message that opened the open step: a step never holds contents of two messages.
     last: Option<usize>,
     system: SystemText,
     encode_for: EncodeFor,
@@ -37,7 +37,7 @@ struct StepEncoder<'e, 'm> {
 enum EncodeFor {
     /// To a history.
     History,
-    /// To a response, in which only the model speaks.
+    /// To a response, which has contents of the model only.
     Response,
 }
 
@@ -182,7 +182,7 @@ impl<'m> StepEncoder<'_, 'm> {
         }
     }
 
-    /// Say a content that came from elsewhere.
+    /// Write a content of another vendor.
     fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
         match &message.role {
@@ -290,7 +290,7 @@ fn is_text(item: &RawJson, key: &str) -> bool {
     found.is_some_and(|found| found.starts_with('"'))
 }
 
-/// A step of ours, as a template.
+/// An empty step, as a template.
 fn envelope(role: &Role) -> &'static RawJson {
     static MODEL: LazyLock<RawJson> = LazyLock::new(|| empty_step(MODEL_OUTPUT));
     static USER: LazyLock<RawJson> = LazyLock::new(|| empty_step(USER_INPUT));
@@ -359,23 +359,10 @@ fn system(request: &Request, lifted: &SystemText, losses: &mut Losses) -> String
 /// Put input and system text back into a body that came from this format.
 fn encode_native_request(request: &Request, body: &RawJson, losses: &mut Losses) -> String {
     let value = body.value();
-    let lifted = SystemText::Lifted(Vec::new());
     let plain = bare_string_input(request);
-    let place = value.get("input");
-    let (input, lifted) = match (plain, place) {
-        (Some(_), Some(place)) if place.as_text().is_some() => (None, lifted),
-        _ => {
-            let (items, lifted) = encode(&request.messages, EncodeFor::History, lifted, losses);
-            let alone = place.is_some_and(|place| place.as_object().is_some());
-            let text = match (items.as_slice(), alone) {
-                ([only], true) => only.clone(),
-                _ => array(&items),
-            };
-            // A body without input, as one that continues has, stays without.
-            let absent = place.is_none_or(Value::is_null);
-            ((!absent || !items.is_empty()).then_some(text), lifted)
-        }
-    };
+    let (input, lifted) = google::native_input(value.get("input"), plain, |system| {
+        encode(&request.messages, EncodeFor::History, system, losses)
+    });
     let untouched = match request.system.as_slice() {
         [] => lifted.is_empty(),
         [only] => {
@@ -420,8 +407,7 @@ pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
     out
 }
 
-/// What a response from elsewhere said before it failed, if anything is known of it, and why it
-/// did.
+/// The body of another vendor's response up to its failure, if there is one, and the error.
 pub(super) fn failed_response<'r>(
     response: &'r Response,
     losses: &mut Losses,
@@ -442,7 +428,7 @@ fn response_steps(response: &Response, losses: &mut Losses) -> Vec<String> {
     encode(messages, EncodeFor::Response, SystemText::Lost, losses).0
 }
 
-/// A body for a response that came from elsewhere.
+/// The body of a response of another vendor.
 fn build_body(response: &Response, items: &[String], error: Option<&VendorError>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);

@@ -19,7 +19,7 @@ use crate::{Losses, StreamDecoder};
 /// interaction at the end comes without them. What would not come back the same stays whole.
 pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
     if let Some((body, error)) = encode::failed_response(response, losses) {
-        // The stream breaks off: the interaction is told as it began, and never as completed.
+        // The stream ends early: the interaction is sent as it began, and never as completed.
         let told = body.as_deref().and_then(|body| json::parse(body).ok());
         let mut frames = told.as_ref().map(frames).unwrap_or_default();
         frames.pop();
@@ -39,7 +39,7 @@ pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Fra
     })
 }
 
-/// The tokens of an interaction that fails, which only its end would tell of otherwise.
+/// The tokens of an interaction that fails, which only its end would report otherwise.
 fn usage_frame(body: &Value<'_>) -> Option<Frame> {
     let (id, status) = (body.get("id")?, body.get("status")?);
     let usage = member(body, "usage")?;
@@ -173,7 +173,7 @@ fn delta(kind: &str, write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
     out
 }
 
-/// The deltas of one part of what the model said.
+/// The deltas of one part of the model's output.
 fn part_deltas(part: &Value<'_>) -> Vec<String> {
     let text = part.get("text").filter(|text| text.as_text().is_some());
     let Some(text) = text else {

@@ -1,4 +1,4 @@
-//! Media from elsewhere as contents.
+//! Writes media of other vendors as contents.
 //!
 //! The format names the media types that each kind of content takes, so the type decides the kind,
 //! and a type that is not listed is not named.
@@ -91,7 +91,7 @@ const BASE64_PREFIXES: [(&str, &str); 5] = [
     ("SUQz", "audio/mp3"),
 ];
 
-/// Append media from elsewhere; nothing if they cannot be said.
+/// Append media of another vendor; nothing if this format has no form for them.
 pub(super) fn translate(out: &mut String, media: &Media, path: &Path<'_>, losses: &mut Losses) {
     let found = media_data(media);
     let (data, uri, named) = match &found {
@@ -125,7 +125,7 @@ pub(super) fn translate(out: &mut String, media: &Media, path: &Path<'_>, losses
     }
     let kind = match (listed, &named) {
         (Some(listed), _) => media_kind(listed),
-        // What only its type calls a sound may still be one that the kind does not tell.
+        // A type that is not listed may still decide the kind of a plain file.
         (None, Some(named)) if media.kind == MediaKind::File => media_kind(named),
         (None, _) => media.kind,
     };
@@ -163,7 +163,7 @@ fn essence(media_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// Whether a media type says what the bytes are.
+/// Whether a media type is specific.
 fn is_specific(media_type: &str) -> bool {
     !matches!(
         media_type,

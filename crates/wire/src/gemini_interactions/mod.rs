@@ -1,6 +1,6 @@
 //! Gemini Interactions: a flat list of typed steps.
 //!
-//! The model's steps between two inputs are one assistant message of ours; neighbouring function
+//! The model's steps between two inputs are one neutral assistant message; neighbouring function
 //! results are one tool message. Steps come back one by one in their order. Every call has an id
 //! and every result the id of its call.
 
@@ -21,23 +21,20 @@ mod tests;
 #[cfg(test)]
 mod translate_tests;
 
-use throughline_model::json::Value;
-use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+use throughline_model::Wire;
 
 use crate::compose::ComposeFormat;
-use crate::message_writer::array;
-use crate::sse::Frame;
 use crate::validate::ValidateFormat;
 use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType, google};
+use crate::{Codec, google};
 
 pub use types::STEP_TYPES;
 
 /// The entry of this format in the list of vendor formats.
 pub(crate) static FORMAT: VendorFormat = VendorFormat {
     wire: Wire::GeminiInteractions,
-    codec: &GeminiInteractions,
+    codec: &CODEC,
     render: &render::RENDER,
     compose: ComposeFormat {
         write: compose::write,
@@ -51,68 +48,19 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
 };
 
 /// The codec of Gemini Interactions.
-#[derive(Clone, Copy, Debug)]
-pub struct GeminiInteractions;
-
-impl Codec for GeminiInteractions {
-    fn wire(&self) -> Wire {
-        Wire::GeminiInteractions
-    }
-
-    fn types(&self) -> &'static [&'static [WireType]] {
-        static TABLES: [&[WireType]; 1] = [&STEP_TYPES];
-        &TABLES
-    }
-
-    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
-        decode::document_kind(value)
-    }
-
-    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
-        decode::messages(items, &Path::Root)
-    }
-
-    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
-        encode::steps(messages, losses)
-    }
-
-    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&self.encode_items(messages, losses))
-    }
-
-    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
-        decode::request(body)
-    }
-
-    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        encode::request(request, losses)
-    }
-
-    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
-        decode::response(body)
-    }
-
-    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
-        encode::response(response, losses)
-    }
-
-    fn stream(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::default())
-    }
-
-    fn streams_as_array(&self) -> bool {
-        false
-    }
-
-    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        encode_stream::encode_stream(response, losses)
-    }
-
-    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        google::decode_error(&Wire::GeminiInteractions, body)
-    }
-
-    fn encode_error(&self, error: &VendorError) -> String {
-        google::encode_error(&Wire::GeminiInteractions, error)
-    }
-}
+pub static CODEC: Codec = Codec {
+    wire: Wire::GeminiInteractions,
+    types: &[&STEP_TYPES],
+    document_kind: decode::document_kind,
+    decode_messages: decode::messages,
+    encode_items: encode::steps,
+    decode_request: decode::request,
+    encode_request: encode::request,
+    decode_response: decode::response,
+    encode_response: encode::response,
+    stream: || Box::new(stream::Decoder::default()),
+    streams_as_array: false,
+    encode_stream: encode_stream::encode_stream,
+    decode_error: |body| google::decode_error(&Wire::GeminiInteractions, body),
+    encode_error: |error| google::encode_error(&Wire::GeminiInteractions, error),
+};

@@ -14,7 +14,7 @@ use crate::{DecodeError, LossKind, Losses, foreign, native};
 /// Where media have their bytes or their address.
 const PLACES: [&str; 2] = ["data", "uri"];
 
-/// Read one part; `form` says how it stands on the wire.
+/// Read one part; `form` is its form on the wire.
 pub(super) fn decode(
     part: &Value<'_>,
     form: fn(RawJson) -> Form,
@@ -92,7 +92,7 @@ fn read_media<'v, 'a>(
     let source = if key == "data" {
         MediaSource::Data(text)
     } else if text.contains("generativelanguage.googleapis.com/") {
-        // A file uploaded to the service; the address means nothing to anybody else.
+        // A file uploaded to the service; the address is of no use to other vendors.
         MediaSource::File(text)
     } else {
         MediaSource::Uri(text)
@@ -169,7 +169,7 @@ pub(super) fn encode_all(
     }
 }
 
-/// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
+/// Append a part for a content of another vendor; nothing if it has no form as a part.
 pub(super) fn translate(out: &mut String, content: &Content, path: &Path<'_>, losses: &mut Losses) {
     match &content.body {
         Body::Text(text) => {
@@ -208,7 +208,7 @@ pub(super) fn translate(out: &mut String, content: &Content, path: &Path<'_>, lo
 }
 
 fn translate_text(out: &mut String, text: &Text, path: &Path<'_>, losses: &mut Losses) {
-    // Empty texts say nothing.
+    // Empty texts are left out.
     if text.text.is_empty() {
         return;
     }

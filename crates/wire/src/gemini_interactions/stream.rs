@@ -255,7 +255,7 @@ impl Decoder {
 
 fn index(event: &Value<'_>) -> Result<usize, DecodeError> {
     let index = number_of(event, &["index"]).and_then(|index| usize::try_from(index).ok());
-    // Room for steps that only the interaction at the end tells of.
+    // Room for steps that only the interaction at the end contains.
     let index = index.filter(|index| *index < usize::MAX / 2);
     index.ok_or_else(|| DecodeError::missing(&Path::Root.key("index"), "the index of a step"))
 }

@@ -68,7 +68,7 @@ impl StreamedStep {
     }
 
     /// The step that a delta belongs to whose beginning was never sent; none if the delta does not
-    /// say what it is of.
+    /// name its step.
     pub(super) fn of_delta(kind: &str) -> Option<Self> {
         let tag = match kind {
             "text" | "text_annotation_delta" | "image" | "audio" | "video" | "document" => {

@@ -7,19 +7,19 @@ use throughline_model::{
     Text, ToolCall, ToolDef, ToolResult, Usage, Vendor, Wire,
 };
 
-use super::GeminiInteractions;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, DocumentKind, Losses, StreamDecoder, assemble};
+use crate::{DocumentKind, Losses, StreamDecoder, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
     let items = value.as_array().unwrap();
-    GeminiInteractions.decode_messages(items).unwrap()
+    CODEC.decode_messages(items).unwrap()
 }
 
 fn encode(messages: &[Message]) -> (String, Vec<String>) {
     let mut losses = Losses::default();
-    let text = GeminiInteractions.encode_messages(messages, &mut losses);
+    let text = CODEC.encode_messages(messages, &mut losses);
     (text, lost(&losses))
 }
 
@@ -30,7 +30,7 @@ fn lost(losses: &Losses) -> Vec<String> {
 
 fn response(body: &str) -> Response {
     let value = json::parse(body).unwrap();
-    GeminiInteractions.decode_response(&value).unwrap()
+    CODEC.decode_response(&value).unwrap()
 }
 
 fn id(value: &str) -> CallId {
@@ -117,7 +117,7 @@ fn what_the_user_said_is_not_the_models_word() {
     let body = r#"{"id":"i","status":"completed","steps":[{"type":"user_input","content":[{"type":"text","text":"hi"}]},{"type":"model_output","content":[{"type":"text","text":"Hello."}]}]}"#;
     let found = response(body);
     assert_eq!(found.messages[0].text(), "Hello.");
-    let back = GeminiInteractions.encode_response(&found, &mut Losses::default());
+    let back = CODEC.encode_response(&found, &mut Losses::default());
     assert_eq!(back, body);
 }
 
@@ -231,7 +231,7 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
         vendor: Some(Vendor::item(Wire::Gemini, body)),
     };
     let mut losses = Losses::default();
-    let text = GeminiInteractions.encode_request(&request, &mut losses);
+    let text = CODEC.encode_request(&request, &mut losses);
     assert_eq!(
         text,
         r#"{"system_instruction":"You are a pilot.\n\nBe brief.","input":[{"type":"user_input","content":[{"type":"text","text":"hi"}]}],"tools":[{"type":"function","name":"f","parameters":{}}]}"#
@@ -243,10 +243,10 @@ fn a_request_from_elsewhere_keeps_system_text_and_functions() {
 fn a_request_of_our_own_takes_what_is_added() {
     let body = r#"{"input":"hi","system_instruction":"Be brief.","x":1}"#;
     let value = json::parse(body).unwrap();
-    let mut request = GeminiInteractions.decode_request(&value).unwrap();
+    let mut request = CODEC.decode_request(&value).unwrap();
     request.messages.push(Message::user("more"));
     request.system.push(Content::text("Be kind."));
-    let text = GeminiInteractions.encode_request(&request, &mut Losses::default());
+    let text = CODEC.encode_request(&request, &mut Losses::default());
     assert_eq!(
         text,
         r#"{"input":[{"type":"user_input","content":[{"type":"text","text":"hi"}]},{"type":"user_input","content":[{"type":"text","text":"more"}]}],"system_instruction":"Be brief.\n\nBe kind.","x":1}"#
@@ -321,21 +321,18 @@ fn a_response_from_elsewhere_is_an_interaction() {
         vendor: None,
         service: None,
     };
-    let text = GeminiInteractions.encode_response(&found, &mut Losses::default());
+    let text = CODEC.encode_response(&found, &mut Losses::default());
     assert_eq!(
         text,
         r#"{"id":"interaction_0","status":"completed","model":"m","steps":[{"type":"model_output","content":[{"type":"text","text":"Hello."}]}],"usage":{"total_input_tokens":3,"total_output_tokens":3,"total_thought_tokens":2}}"#
     );
-    let frames = GeminiInteractions.encode_stream(&found, &mut Losses::default());
-    assert_eq!(
-        assemble(&GeminiInteractions, &frames).unwrap(),
-        response(&text)
-    );
+    let frames = CODEC.encode_stream(&found, &mut Losses::default());
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), response(&text));
 }
 
 #[test]
 fn shapes_are_told_apart() {
-    let shape = |text: &str| GeminiInteractions.document_kind(&json::parse(text).unwrap());
+    let shape = |text: &str| CODEC.document_kind(&json::parse(text).unwrap());
     assert_eq!(
         shape(r#"{"id":"i","status":"completed"}"#),
         DocumentKind::Response
@@ -389,19 +386,19 @@ fn a_stream_that_breaks_off_is_cut_or_failed() {
     let text =
         frame(r#"{"event_type":"step.delta","index":0,"delta":{"type":"text","text":"Hel"}}"#);
     let error = frame(r#"{"event_type":"error","error":{"code":"overloaded","message":"busy"}}"#);
-    let cut = assemble(&GeminiInteractions, &[created.clone(), text.clone()]).unwrap();
+    let cut = assemble(&CODEC, &[created.clone(), text.clone()]).unwrap();
     assert_eq!(cut.stop, Stop::Cut);
     assert_eq!(cut.messages[0].status, Some(Status::Incomplete));
     assert_eq!(
         encode(&cut.messages).0,
         r#"[{"type":"model_output","content":[{"type":"text","text":"Hel"}]}]"#
     );
-    let failed = assemble(&GeminiInteractions, &[created, text, error.clone()]).unwrap();
+    let failed = assemble(&CODEC, &[created, text, error.clone()]).unwrap();
     assert_eq!(failed.stop, Stop::Failed);
     assert_eq!(failed.error.unwrap().code.as_deref(), Some("overloaded"));
-    let alone = assemble(&GeminiInteractions, &[error]).unwrap();
-    let frames = GeminiInteractions.encode_stream(&alone, &mut Losses::default());
-    assert_eq!(assemble(&GeminiInteractions, &frames).unwrap(), alone);
+    let alone = assemble(&CODEC, &[error]).unwrap();
+    let frames = CODEC.encode_stream(&alone, &mut Losses::default());
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), alone);
 }
 
 #[test]
@@ -417,7 +414,7 @@ fn what_was_cut_or_shortened_still_goes_back() {
             r#"{"event_type":"step.delta","index":0,"delta":{"type":"arguments_delta","arguments":"{\"po"}}"#,
         ),
     ];
-    let cut = assemble(&GeminiInteractions, &frames).unwrap();
+    let cut = assemble(&CODEC, &frames).unwrap();
     assert_eq!(
         encode(&cut.messages).0,
         r#"[{"type":"function_call","id":"f","name":"f","arguments":{"input":"{\"po"}}]"#
@@ -437,7 +434,7 @@ fn what_was_cut_or_shortened_still_goes_back() {
 fn a_stream_is_written_step_by_step() {
     let body = r#"{"id":"i","status":"completed","steps":[{"type":"thought","summary":[{"type":"text","text":"hm"}],"signature":"YQ=="},{"type":"model_output","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"type":"function_call","id":"f","name":"f","arguments":{"a":1}}],"usage":{"total_tokens":1}}"#;
     let whole = response(body);
-    let frames = GeminiInteractions.encode_stream(&whole, &mut Losses::default());
+    let frames = CODEC.encode_stream(&whole, &mut Losses::default());
     let data: Vec<_> = frames.iter().map(|frame| frame.data.as_str()).collect();
     assert_eq!(
         data,
@@ -456,5 +453,5 @@ fn a_stream_is_written_step_by_step() {
         ]
     );
     assert_eq!(frames[0].event.as_deref(), Some("interaction.created"));
-    assert_eq!(assemble(&GeminiInteractions, &frames).unwrap(), whole);
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), whole);
 }

@@ -6,9 +6,9 @@ use throughline_model::{
     Output, Request, Response, Role, Stop, ToolCall, ToolDef, Usage, VendorError, Wire,
 };
 
-use super::GeminiInteractions;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, Losses, assemble};
+use crate::{Losses, assemble};
 
 fn lost(losses: &Losses) -> Vec<String> {
     let line = |loss: &crate::Loss| format!("{} {}", loss.path, loss.kind.as_str());
@@ -31,18 +31,39 @@ fn said(kind: MediaKind, media_type: Option<&str>, source: MediaSource) -> (Stri
     }));
     let mut losses = Losses::default();
     let message = Message::new(Role::User, vec![media]);
-    let text = GeminiInteractions.encode_messages(&[message], &mut losses);
+    let text = CODEC.encode_messages(&[message], &mut losses);
     let text = text.strip_prefix(r#"[{"type":"user_input","content":["#);
     let text = text.and_then(|text| text.strip_suffix("]}]"));
     assert!(lost(&losses).iter().all(|line| line.ends_with(" media")));
     (text.unwrap_or_default().to_owned(), losses.as_slice().len())
 }
 
+/// A kind of media, its media type and data, what is written for it, and how many losses are noted.
+type DataCase = (
+    MediaKind,
+    Option<&'static str>,
+    &'static str,
+    &'static str,
+    usize,
+);
+
+fn assert_written(cases: &[DataCase]) {
+    for (kind, media_type, data, wanted, noted) in cases {
+        let found = said(*kind, *media_type, MediaSource::Data((*data).to_owned()));
+        assert_eq!(
+            found,
+            ((*wanted).to_owned(), *noted),
+            "{kind:?} {media_type:?}"
+        );
+    }
+}
+
+const OCTETS: Option<&str> = Some("application/octet-stream");
+
 #[test]
-fn the_type_of_media_decides_what_they_are() {
-    use MediaKind::{Audio, File, Image, Video};
-    let octets = Some("application/octet-stream");
-    for (kind, media_type, data, wanted, noted) in [
+fn the_type_of_images_and_sounds_decides_what_they_are() {
+    use MediaKind::{Audio, File, Image};
+    assert_written(&[
         (
             File,
             Some("audio/wav"),
@@ -66,14 +87,14 @@ fn the_type_of_media_decides_what_they_are() {
         ),
         (
             Image,
-            octets,
+            OCTETS,
             "AA==",
             r#"{"type":"image","mime_type":"image/png","data":"AA=="}"#,
             1,
         ),
         (
             Image,
-            octets,
+            OCTETS,
             "/9j/AA==",
             r#"{"type":"image","mime_type":"image/jpeg","data":"/9j/AA=="}"#,
             0,
@@ -99,6 +120,13 @@ fn the_type_of_media_decides_what_they_are() {
             r#"{"type":"audio","mime_type":"audio/wav","data":"AA=="}"#,
             1,
         ),
+    ]);
+}
+
+#[test]
+fn the_type_of_videos_and_documents_decides_what_they_are() {
+    use MediaKind::{File, Video};
+    assert_written(&[
         (
             Video,
             Some("video/ogg"),
@@ -156,10 +184,12 @@ fn the_type_of_media_decides_what_they_are() {
             r#"{"type":"document","data":"/w=="}"#,
             1,
         ),
-    ] {
-        let found = said(kind, media_type, MediaSource::Data(data.to_owned()));
-        assert_eq!(found, (wanted.to_owned(), noted), "{kind:?} {media_type:?}");
-    }
+    ]);
+}
+
+#[test]
+fn the_type_of_media_at_an_address_decides_what_they_are() {
+    use MediaKind::{File, Image};
     for (kind, media_type, wanted, noted) in [
         (
             Image,
@@ -169,7 +199,7 @@ fn the_type_of_media_decides_what_they_are() {
         ),
         (
             Image,
-            octets,
+            OCTETS,
             r#"{"type":"image","uri":"https://a.example/x"}"#,
             0,
         ),
@@ -197,12 +227,9 @@ fn media_of_our_own_keep_any_type() {
     let array = r#"[{"type":"user_input","content":[{"type":"document","mime_type":"audio/wav","data":"AA=="},{"type":"image","mime_type":"application/octet-stream","uri":"u"}]}]"#;
     let value = json::parse(array).unwrap();
     let items = value.as_array().unwrap();
-    let messages = GeminiInteractions.decode_messages(items).unwrap();
+    let messages = CODEC.decode_messages(items).unwrap();
     let mut losses = Losses::default();
-    assert_eq!(
-        GeminiInteractions.encode_messages(&messages, &mut losses),
-        array
-    );
+    assert_eq!(CODEC.encode_messages(&messages, &mut losses), array);
     assert!(losses.is_empty());
 }
 
@@ -242,10 +269,10 @@ const ERROR: &str =
 fn errors_stand_in_the_whole_interaction_and_end_its_stream() {
     let mut losses = Losses::default();
     assert_eq!(
-        GeminiInteractions.encode_response(&failed(Vec::new()), &mut losses),
+        CODEC.encode_response(&failed(Vec::new()), &mut losses),
         r#"{"id":"interaction_0","status":"failed","steps":[],"errors":[{"code":"overloaded_error","message":"fell over"}]}"#
     );
-    let frames = GeminiInteractions.encode_stream(&failed(Vec::new()), &mut losses);
+    let frames = CODEC.encode_stream(&failed(Vec::new()), &mut losses);
     assert_eq!(data(&frames), [ERROR]);
     let found = Response {
         id: Some("i".to_owned()),
@@ -255,7 +282,7 @@ fn errors_stand_in_the_whole_interaction_and_end_its_stream() {
         }),
         ..failed(vec![Content::text("Hel"), call("{}").into()])
     };
-    let frames = GeminiInteractions.encode_stream(&found, &mut losses);
+    let frames = CODEC.encode_stream(&found, &mut losses);
     assert_eq!(
         data(&frames),
         [
@@ -271,7 +298,7 @@ fn errors_stand_in_the_whole_interaction_and_end_its_stream() {
         ]
     );
     assert!(losses.is_empty());
-    let heard = assemble(&GeminiInteractions, &frames).unwrap();
+    let heard = assemble(&CODEC, &frames).unwrap();
     assert_eq!(
         (heard.id.as_deref(), &heard.stop),
         (Some("i"), &Stop::Failed)
@@ -281,19 +308,19 @@ fn errors_stand_in_the_whole_interaction_and_end_its_stream() {
     let error = heard.error.as_ref().unwrap();
     assert_eq!(error.code.as_deref(), Some("overloaded_error"));
     // What was heard is told again the same way.
-    let again = GeminiInteractions.encode_stream(&heard, &mut losses);
-    assert_eq!(assemble(&GeminiInteractions, &again).unwrap(), heard);
+    let again = CODEC.encode_stream(&heard, &mut losses);
+    assert_eq!(assemble(&CODEC, &again).unwrap(), heard);
 }
 
 #[test]
 fn an_interaction_of_our_own_keeps_its_errors_in_its_stream() {
     let body = r#"{"id":"i","object":"interaction","status":"failed","steps":[{"type":"function_call","id":"f","name":"f","arguments":"{\"po"}],"errors":[{"message":"m","x":1}]}"#;
     let value = json::parse(body).unwrap();
-    let own = GeminiInteractions.decode_response(&value).unwrap();
+    let own = CODEC.decode_response(&value).unwrap();
     let mut losses = Losses::default();
-    assert_eq!(GeminiInteractions.encode_response(&own, &mut losses), body);
-    let frames = GeminiInteractions.encode_stream(&own, &mut losses);
-    assert_eq!(assemble(&GeminiInteractions, &frames).unwrap(), own);
+    assert_eq!(CODEC.encode_response(&own, &mut losses), body);
+    let frames = CODEC.encode_stream(&own, &mut losses);
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), own);
     assert!(losses.is_empty());
 }
 
@@ -307,7 +334,7 @@ fn results_of_the_application_have_no_place_in_a_response() {
     };
     let mut losses = Losses::default();
     assert_eq!(
-        GeminiInteractions.encode_response(&found, &mut losses),
+        CODEC.encode_response(&found, &mut losses),
         r#"{"id":"interaction_0","status":"completed","steps":[{"type":"model_output","content":[{"type":"text","text":"a"}]}]}"#
     );
     assert_eq!(lost(&losses), ["messages[0].contents[1] standalone_result"]);
@@ -337,7 +364,7 @@ fn json_from_elsewhere_has_no_unpaired_surrogates() {
     };
     let mut losses = Losses::default();
     assert_eq!(
-        GeminiInteractions.encode_request(&request, &mut losses),
+        CODEC.encode_request(&request, &mut losses),
         concat!(
             r#"{"input":[{"type":"function_call","id":"call_1","name":"get_tide","arguments":{"a":"�"}},"#,
             r#"{"type":"function_result","call_id":"call_1","name":"get_tide","result":{"a":"�"}}],"#,

@@ -6,11 +6,11 @@ use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
 use ItemRole::{Call, Output, Reasoning};
 
-/// What the user said.
+/// The tag of a step of the user.
 pub(super) const USER_INPUT: &str = "user_input";
-/// What the model said.
+/// The tag of a step with output of the model.
 pub(super) const MODEL_OUTPUT: &str = "model_output";
-/// What the model thought.
+/// The tag of a step with reasoning.
 pub(super) const THOUGHT: &str = "thought";
 /// Where both have their parts.
 pub(super) const CONTENT: &str = "content";
@@ -73,8 +73,8 @@ pub(super) fn is_content(tag: &str) -> bool {
     matches!(tag, "text" | "image" | "audio" | "video" | "document")
 }
 
-/// What the status of an interaction means. The caller says whether calls wait, which matters
-/// where the status does not say.
+/// The stop for the status of an interaction. The caller passes whether calls wait, for a status
+/// that leaves it open.
 pub(super) fn stop(status: Option<&str>, calls_wait: bool) -> Stop {
     match status {
         Some("completed") | None if calls_wait => Stop::ToolCalls,

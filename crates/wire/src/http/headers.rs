@@ -1,4 +1,4 @@
-//! Header pairs to what they say.
+//! Reads header pairs.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ const REQUEST_IDS: [&str; 4] = [
     "x-ms-request-id",
 ];
 
-/// A bare number beyond this is no wait but a moment in some unit, which servers do not say.
+/// A bare number beyond this is no wait but a moment in some unit, which servers do not send.
 const LONGEST_BARE_WAIT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// What the headers of one response say.
+/// The headers of one response that this library reads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,7 +70,7 @@ impl ResponseMeta {
     }
 }
 
-/// The rate limits of an account, as far as a response told them.
+/// The rate limits of an account, as far as a response reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
     /// The limit on the number of requests.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::date;
 use super::headers::{NANOS_PER_MILLI, NANOS_PER_SEC, decimal};
 
-/// What a response says about trying again.
+/// When a request may be sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetryAdvice {
     /// Wait this long: `retry-after-ms`, else `retry-after` in seconds.
@@ -17,8 +17,8 @@ pub struct RetryAdvice {
 }
 
 impl RetryAdvice {
-    /// Says how long the vendor asks to wait, seen from `now_unix_secs`; nothing if its moment has passed. A wait
-    /// goes before a moment, which is only as good as both clocks. `None` if the vendor did not say.
+    /// Says how long the vendor asks to wait, seen from `now_unix_secs`; nothing if its moment has passed. A wait goes
+    /// before a moment, which is only as good as both clocks. `None` if the vendor sent nothing.
     ///
     /// ```
     /// use std::time::Duration;

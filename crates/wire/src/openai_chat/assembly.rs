@@ -7,7 +7,7 @@ use throughline_model::json::{self, ArrayWriter, Value};
 use super::merge::{MergeRule, MergedObject, MergedValue, TokenWriter, push_token};
 use crate::read::{member, number_of, text_of};
 
-/// An index beyond this says nothing about the order of calls.
+/// An index beyond this is not used for the order of calls.
 const MANY_CALLS: u64 = 1 << 20;
 
 fn body_rules(key: &str) -> MergeRule {
@@ -122,7 +122,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Take what a chunk says of this alternative, calls apart.
+    /// Take the members of this alternative from a chunk, except its calls.
     fn take(&mut self, choice: &Value<'_>) {
         self.members.take(choice, choice_rules);
         if let Some(delta) = delta(choice) {
@@ -213,7 +213,7 @@ impl Choice {
             }
             key == "message"
         });
-        // A filter may end an answer before it says anything.
+        // A filter may end an answer before its first delta.
         if self.members.get("message").is_none() {
             self.write_message(object.key("message"));
         }
@@ -256,8 +256,8 @@ impl Choice {
     }
 }
 
-/// Whether a fragment without an id goes on with a call. One that names a function again may be
-/// the next call of a server that numbers nothing.
+/// Whether a fragment without an id continues a call. One that names a function again may be the
+/// next call of a server that numbers nothing.
 fn continues(call: &Call, fragment: &Value<'_>) -> bool {
     let name = called(fragment, "name");
     if name.is_empty() || call.name().is_empty() || call.arguments().is_empty() {
@@ -312,7 +312,7 @@ impl Assembly {
         self.body.take(chunk, body_rules);
     }
 
-    /// Take what a chunk says of the alternative `index`, calls apart.
+    /// Take the members of the alternative `index` from a chunk, except its calls.
     pub(super) fn take_choice(&mut self, index: u64, choice: &Value<'_>) {
         self.choice(index).take(choice);
     }
@@ -327,7 +327,7 @@ impl Assembly {
         self.choices.keys().copied().collect()
     }
 
-    /// Whether every alternative said why it ended.
+    /// Whether every alternative has a finish reason.
     pub(super) fn is_finished(&self) -> bool {
         let finished = |choice: &Choice| {
             let reason = choice.members.get("finish_reason");

@@ -17,7 +17,7 @@ pub(super) fn request(request: &Request, losses: &mut Losses) -> String {
         foreign::note_request_keys(request, losses);
     }
     let mut messages = Vec::new();
-    // System text outside the messages always comes from elsewhere.
+    // System text outside the messages always comes from another vendor.
     let system = foreign::system_text(&request.system, losses);
     if !system.is_empty() {
         messages.push(encode::system(&system));

@@ -84,7 +84,7 @@ pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
     ]);
     if builder.is_streamed() {
         builder.body.bool("stream", true);
-        // The last chunk says what the answer cost only if asked to.
+        // The last chunk has the usage only if the request asks for it.
         builder
             .body
             .raw("stream_options", r#"{"include_usage":true}"#);

@@ -41,7 +41,7 @@ pub(super) fn document_kind(value: &Value<'_>) -> DocumentKind {
     } else if has("messages") {
         DocumentKind::Request
     } else if has("role") || (has("id") && is_call(value)) {
-        // A call alone is no message, but reading it as one says how to make it one.
+        // A call alone is no message, but reading it as one reports how to make it one.
         DocumentKind::Message
     } else if value
         .get("error")
@@ -126,7 +126,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
             truncated_call::mark(&mut contents, &Stop::Length);
         }
         messages.push(Message::new(Role::Assistant, contents));
-        // The messages say what stood here.
+        // The messages are kept as contents.
         edits.push((message, "null"));
     }
     if let Some(first) = messages.first_mut() {
@@ -144,7 +144,7 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
     })
 }
 
-/// Why the first alternative ended. Servers say `stop` where a forced call ended it, or nothing.
+/// Why the first alternative ended. Servers send `stop` where a forced call ended it, or nothing.
 fn stop(body: &Value<'_>, choices: &[Value<'_>], messages: &[Message]) -> Stop {
     let reason = choices
         .first()

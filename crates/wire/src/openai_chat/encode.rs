@@ -26,9 +26,9 @@ struct MessageEncoder<'e> {
     losses: &'e mut Losses,
     target: EncodeFor,
     writer: MessageWriter<'e>,
-    /// The message of ours whose wire message is open.
+    /// The index of the neutral message whose wire message is open.
     open: Option<usize>,
-    /// A wire message for contents that came from elsewhere.
+    /// The message under construction for contents of other vendors.
     builder: Option<MessageBuilder>,
     messages: &'e [Message],
     /// The id fields of the calls that came from this format, by id, once they are asked for.
@@ -159,7 +159,7 @@ impl<'e> MessageEncoder<'e> {
                 let mut text = String::with_capacity(part.get().len());
                 restore_part(&mut text, content, part);
                 match &content.body {
-                    // The message that held it is gone; what it says is not.
+                    // The message that held it is gone, its text is not.
                     Body::Text(_) | Body::Refusal(_) => {
                         self.translate(message, index, content, path);
                     }
@@ -201,7 +201,7 @@ impl<'e> MessageEncoder<'e> {
         out
     }
 
-    /// The message for contents that came from elsewhere.
+    /// The message under construction for contents of other vendors.
     fn builder(&mut self, message: &Message, index: usize) -> &mut MessageBuilder {
         let role = if self.target.is_response() {
             ASSISTANT
@@ -231,7 +231,7 @@ impl<'e> MessageEncoder<'e> {
             .get_or_insert_with(|| MessageBuilder::new(message, index, role))
     }
 
-    /// What is lost of who speaks.
+    /// Note what of the role and the name cannot be written.
     fn note_speaker(&mut self, message: &Message, index: usize) {
         let root = Path::Root.key("messages");
         let path = root.index(index);
@@ -245,7 +245,7 @@ impl<'e> MessageEncoder<'e> {
         }
     }
 
-    /// Say a content that came from elsewhere.
+    /// Write a content of another vendor.
     fn translate(&mut self, message: &Message, index: usize, content: &Content, path: &Path<'_>) {
         foreign::note_lone_surrogates(content, path, self.losses);
         let by_model = message.role == Role::Assistant || self.target.is_response();
@@ -413,8 +413,8 @@ impl<'e> MessageEncoder<'e> {
         self.item(out);
     }
 
-    /// The parts of a tool's output. Its own come back as they were; of the others only text can
-    /// be said.
+    /// The parts of a tool's output. Its own come back as they were; of the others only text can be
+    /// written.
     fn text_parts(&mut self, contents: &[Content], path: &Path<'_>) -> Vec<String> {
         let path = path.key("output");
         let mut texts = Vec::with_capacity(contents.len());

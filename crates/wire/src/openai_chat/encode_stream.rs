@@ -136,7 +136,7 @@ fn choice_index(choice: &Value<'_>, place: usize, of: usize) -> Option<u64> {
     index.or_else(|| (of > 1).then_some(place as u64))
 }
 
-/// An alternative that goes on.
+/// A chunk of an alternative with a delta.
 fn choice_delta(choice: &Value<'_>, index: Option<u64>, delta: &str) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
@@ -151,7 +151,7 @@ fn choice_delta(choice: &Value<'_>, index: Option<u64>, delta: &str) -> String {
     out
 }
 
-/// Why an alternative ended, if it says so.
+/// The end of an alternative, if it has a finish reason.
 fn choice_end(choice: &Value<'_>, index: Option<u64>) -> Option<String> {
     let reason = member(choice, "finish_reason");
     let logprobs = member(choice, "logprobs");

@@ -20,7 +20,7 @@ pub(super) enum MergeRule {
     Repeated,
     /// An object with rules of its own.
     Object(MergeRules),
-    /// Only the place counts; what belongs there is gathered elsewhere.
+    /// Only the place counts; what belongs there is collected separately.
     Placeholder,
     /// Belongs to the stream, not to the body.
     Skip,
@@ -75,7 +75,7 @@ impl MergedValue {
         }
     }
 
-    /// Be another value. Most chunks repeat what the first one said.
+    /// Replace the value. Most chunks repeat that of the first one.
     fn replace(&mut self, value: &Value<'_>) {
         if !matches!(self, Self::Json(json) if json == value.raw()) {
             *self = Self::Json(compact(value));
@@ -227,7 +227,7 @@ impl MergedObject {
         }
     }
 
-    /// Append the object; `special` writes the values that are gathered elsewhere.
+    /// Append the object; `special` writes the values that are collected separately.
     pub(super) fn write(&self, out: &mut String, special: impl FnMut(&str, &mut String) -> bool) {
         let mut object = TokenWriter::new(out);
         self.write_members(&mut object, special);

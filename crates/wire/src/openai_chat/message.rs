@@ -56,7 +56,7 @@ pub(super) struct MessageDecoder {
 }
 
 impl MessageDecoder {
-    /// Any message, as a message of ours.
+    /// Any message, as a neutral message.
     pub(super) fn message(
         &mut self,
         message: &Value<'_>,
@@ -300,7 +300,7 @@ pub(super) fn is_call(value: &Value<'_>) -> bool {
     has("function") || has("custom")
 }
 
-/// The type of a call; some servers leave it out where the other members say it.
+/// The type of a call; some servers leave it out where the other members imply it.
 fn call_type<'a>(call: &Value<'a>, path: &Path<'_>) -> Result<Cow<'a, str>, DecodeError> {
     match read::optional_str(call, "type", path)? {
         Some(tag) => Ok(tag),
@@ -339,14 +339,14 @@ fn plain_contents(message: &Value<'_>, path: &Path<'_>) -> Result<Vec<Content>, 
     Ok(with_envelope(message, extractor, contents))
 }
 
-/// Put the envelope on the first content; a message that says nothing is kept as it is.
+/// Put the envelope on the first content; a message without contents is kept as it is.
 fn with_envelope(
     message: &Value<'_>,
     extractor: Extractor<'_, '_>,
     mut contents: Vec<Content>,
 ) -> Vec<Content> {
     if contents.len() > 1 {
-        // An empty string beside calls says nothing; the envelope remembers it.
+        // An empty string beside calls is no content; the envelope keeps it.
         contents.retain(|content| !is_empty_string(content));
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {

@@ -1,4 +1,4 @@
-//! Messages for contents that came from elsewhere.
+//! Builds messages for contents of other vendors.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{Citation, Message, Role};
@@ -15,7 +15,7 @@ pub(super) enum EncodeFor {
 }
 
 impl EncodeFor {
-    /// Whether it is the model that speaks.
+    /// Whether the message is the model's.
     pub(super) fn is_response(self) -> bool {
         match self {
             Self::Request => false,
@@ -29,7 +29,7 @@ pub(super) const ASSISTANT: &str = "assistant";
 
 /// A message in the making.
 pub(super) struct MessageBuilder {
-    /// The message of ours that it is for.
+    /// The index of the neutral message that it is for.
     pub(super) index: usize,
     pub(super) role: &'static str,
     name: Option<String>,
@@ -63,7 +63,7 @@ impl MessageBuilder {
         }
     }
 
-    /// The answer that says nothing.
+    /// An answer without content.
     pub(super) fn nothing() -> &'static str {
         r#"{"role":"assistant","content":null,"refusal":null}"#
     }

@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, and what the many servers that speak it make of it.
 //!
 //! Calls are elements of an assistant message, results are messages. One assistant message is one
-//! message of ours; neighbouring results are one tool message.
+//! neutral message; neighbouring results are one tool message.
 
 mod assembly;
 pub(crate) mod body;
@@ -21,17 +21,14 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use throughline_model::json::Value;
-use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+use throughline_model::Wire;
 
+use crate::Codec;
 use crate::compose::ComposeFormat;
-use crate::message_writer::array;
 use crate::openai;
-use crate::sse::Frame;
 use crate::validate::ValidateFormat;
 use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
 
 pub use types::ITEM_TYPES;
 
@@ -40,7 +37,7 @@ const WIRE: Wire = Wire::OpenAiChat;
 /// The entry of this format in the list of vendor formats.
 pub(crate) static FORMAT: VendorFormat = VendorFormat {
     wire: Wire::OpenAiChat,
-    codec: &OpenAiChat,
+    codec: &CODEC,
     render: &render::RENDER,
     compose: ComposeFormat {
         write: compose::write,
@@ -54,68 +51,19 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
 };
 
 /// The codec of OpenAI Chat Completions.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenAiChat;
-
-impl Codec for OpenAiChat {
-    fn wire(&self) -> Wire {
-        WIRE
-    }
-
-    fn types(&self) -> &'static [&'static [WireType]] {
-        static TABLES: &[&[WireType]] = &[&ITEM_TYPES];
-        TABLES
-    }
-
-    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
-        decode::document_kind(value)
-    }
-
-    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
-        decode::messages(items, &Path::Root)
-    }
-
-    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
-        encode::messages(messages, losses)
-    }
-
-    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&self.encode_items(messages, losses))
-    }
-
-    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
-        decode::request(body)
-    }
-
-    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        body::request(request, losses)
-    }
-
-    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
-        decode::response(body)
-    }
-
-    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
-        body::response(response, losses)
-    }
-
-    fn stream(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::default())
-    }
-
-    fn streams_as_array(&self) -> bool {
-        false
-    }
-
-    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        encode_stream::encode_stream(response, losses)
-    }
-
-    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        decode::error(body)
-    }
-
-    fn encode_error(&self, error: &VendorError) -> String {
-        openai::encode_error(&WIRE, error)
-    }
-}
+pub static CODEC: Codec = Codec {
+    wire: WIRE,
+    types: &[&ITEM_TYPES],
+    document_kind: decode::document_kind,
+    decode_messages: decode::messages,
+    encode_items: encode::messages,
+    decode_request: decode::request,
+    encode_request: body::request,
+    decode_response: decode::response,
+    encode_response: body::response,
+    stream: || Box::new(stream::Decoder::default()),
+    streams_as_array: false,
+    encode_stream: encode_stream::encode_stream,
+    decode_error: decode::error,
+    encode_error: |error| openai::encode_error(&WIRE, error),
+};

@@ -1,12 +1,10 @@
 //! Content parts of messages.
 
-use std::borrow::Cow;
-
 use throughline_model::json::{ObjectWriter, RawJson, Value};
 use throughline_model::{Body, Content, Media, MediaKind, MediaSource, Path, Text, Vendor, Wire};
 
 use super::WIRE;
-use crate::openai::{audio_data, media_url};
+use crate::openai::{MediaForm, MediaPlace, audio_data, media_url, read_media, write_media};
 use crate::read::{self, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -56,32 +54,21 @@ fn decode(part: &Value<'_>, path: &Path<'_>) -> Result<Content, DecodeError> {
     Ok(Content::new(body).with_vendor(Vendor::part(WIRE, extractor.into_template())))
 }
 
-/// The places where a part of a kind can have its bytes, and which of them are file ids. Some
-/// clients write the address of an image without the object around it.
-fn media_places(tag: &str) -> &'static [(&'static [&'static str], bool)] {
+/// The places where a part of a kind can have its media. Some clients write the address of an image
+/// without the object around it.
+fn media_places(tag: &str) -> &'static [MediaPlace] {
     match tag {
-        "image_url" => &[(&["image_url", "url"], false), (&["image_url"], false)],
-        "input_audio" => &[(&["input_audio", "data"], false)],
+        "image_url" => &[
+            (&["image_url", "url"], MediaForm::Url),
+            (&["image_url"], MediaForm::Url),
+        ],
+        "input_audio" => &[(&["input_audio", "data"], MediaForm::Data)],
         "file" => &[
-            (&["file", "file_data"], false),
-            (&["file", "file_id"], true),
+            (&["file", "file_data"], MediaForm::Data),
+            (&["file", "file_id"], MediaForm::FileId),
         ],
         _ => &[],
     }
-}
-
-/// The places of a part that hold a text.
-fn set_places<'v, 'a>(
-    tag: &str,
-    part: &'v Value<'a>,
-) -> Vec<(&'static [&'static str], bool, &'v Value<'a>)> {
-    media_places(tag)
-        .iter()
-        .filter_map(|(place, is_file)| {
-            let value = part.at(place)?;
-            value.as_text().map(|_| (*place, *is_file, value))
-        })
-        .collect()
 }
 
 fn media<'v, 'a>(
@@ -90,8 +77,7 @@ fn media<'v, 'a>(
     extractor: &mut Extractor<'v, 'a>,
     path: &Path<'_>,
 ) -> Result<Option<Media>, DecodeError> {
-    let set = set_places(tag, part);
-    let Some((_, is_file, value)) = set.first().copied() else {
+    let Some((source, media_type)) = read_media(media_places(tag), part, extractor) else {
         let path = path.key(tag);
         return match part.get(tag) {
             // A file may have nothing but a name.
@@ -100,31 +86,13 @@ fn media<'v, 'a>(
             None => Err(DecodeError::missing(&path, "an object with data")),
         };
     };
-    // With two places set it would not be plain which of them was taken out.
-    let text = if set.len() == 1 {
-        extractor.text(value)
-    } else {
-        value.as_str().map(Cow::into_owned)
-    };
-    let text = text.unwrap_or_default();
-    let source = if is_file {
-        MediaSource::File(text)
-    } else if tag == "image_url" || text.starts_with("data:") {
-        MediaSource::Uri(text)
-    } else {
-        MediaSource::Data(text)
-    };
-    let format = part
-        .at(&["input_audio", "format"])
-        .and_then(Value::as_str)
-        .map(|format| format!("audio/{format}"));
     Ok(Some(Media {
         kind: match tag {
             "input_audio" => MediaKind::Audio,
             "file" => MediaKind::File,
             _ => MediaKind::Image,
         },
-        media_type: format,
+        media_type,
         source,
         name: part.get("file").and_then(|file| text_of(file, "filename")),
         transcript: None,
@@ -141,15 +109,8 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
             &[(&["refusal"], TemplateValue::Text(&text.text))],
         ),
         Body::Media(media) => {
-            let value = part.value();
-            let tag = text_of(&value, "type").unwrap_or_default();
-            let text = match &media.source {
-                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
-            };
-            match set_places(&tag, &value).as_slice() {
-                [(place, ..)] => restore(out, part, &[(place, TemplateValue::Text(text))]),
-                _ => out.push_str(part.get()),
-            }
+            let tag = text_of(&part.value(), "type").unwrap_or_default();
+            write_media(out, media_places(&tag), media, part);
         }
         Body::Reasoning(_)
         | Body::ToolCall(_)
@@ -169,7 +130,7 @@ pub(super) fn write_text(out: &mut String, text: &str) {
     object.end();
 }
 
-/// The part for a piece of media that came from elsewhere; none if it cannot be said here.
+/// The part for media of another vendor; `None` if this format has no form for it.
 pub(super) fn translate_media(
     content: &Content,
     media: &Media,

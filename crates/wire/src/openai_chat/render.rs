@@ -183,7 +183,8 @@ fn for_part(content: &Content, role: &Role) -> Option<RawJson> {
 }
 
 /// What Chat Completions takes as one message: calls that are all in the list of the vendor's own
-/// message or none, nothing from elsewhere beside them, and that list only where there are calls.
+/// message or none, no content of another vendor beside them, and that list only where there are
+/// calls.
 fn one_message(message: &mut Cow<'_, Message>) {
     let opens = |content: &Content| {
         let envelope = content

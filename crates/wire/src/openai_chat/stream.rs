@@ -242,7 +242,7 @@ impl Decoder {
 #[derive(Default)]
 struct PartCounter {
     count: usize,
-    /// The last one is made of strings and goes on with the next.
+    /// The last one is made of strings and continues with the next.
     grows: bool,
 }
 

@@ -6,20 +6,18 @@ use throughline_model::{
     VendorError, Wire, pairs,
 };
 
-use super::OpenAiChat;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec, DocumentKind, LossKind, Losses, Problem, assemble};
+use crate::{DocumentKind, LossKind, Losses, Problem, assemble};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
-    OpenAiChat
-        .decode_messages(value.as_array().unwrap())
-        .unwrap()
+    CODEC.decode_messages(value.as_array().unwrap()).unwrap()
 }
 
 fn encode(messages: &[Message]) -> (String, Vec<(String, LossKind)>) {
     let mut losses = Losses::default();
-    let text = OpenAiChat.encode_messages(messages, &mut losses);
+    let text = CODEC.encode_messages(messages, &mut losses);
     (text, noted(losses))
 }
 
@@ -401,15 +399,15 @@ fn messages_are_read_in_our_words() {
 fn a_piece_of_a_message_is_told_how_to_become_one() {
     let call = r#"{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}"#;
     let value = json::parse(call).unwrap();
-    assert_eq!(OpenAiChat.document_kind(&value), DocumentKind::Message);
-    let error = OpenAiChat.decode_messages(&[value]).unwrap_err();
+    assert_eq!(CODEC.document_kind(&value), DocumentKind::Message);
+    let error = CODEC.decode_messages(&[value]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "[0]: a tool call (function) is only a part of a message; wrap it as \
          {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[…]}"
     );
     let part = json::parse(r#"{"type":"text","text":"x"}"#).unwrap();
-    let error = OpenAiChat.decode_messages(&[part]).unwrap_err();
+    let error = CODEC.decode_messages(&[part]).unwrap_err();
     assert!(matches!(error.problem, Problem::Fragment { .. }), "{error}");
 }
 
@@ -469,19 +467,19 @@ fn what_is_wrong_is_named_with_its_place() {
     ];
     for (array, expected) in cases {
         let value = json::parse(&array).unwrap();
-        let error = OpenAiChat
+        let error = CODEC
             .decode_messages(value.as_array().unwrap())
             .unwrap_err();
         assert_eq!(error.to_string(), expected, "{array}");
     }
     let body = json::parse(r#"{"choices":[{"index":0}]}"#).unwrap();
-    let error = OpenAiChat.decode_response(&body).unwrap_err();
+    let error = CODEC.decode_response(&body).unwrap_err();
     assert_eq!(
         error.to_string(),
         "choices[0].message: expected a message, found nothing"
     );
     let body = json::parse(r#"{"error":{"message":"slow down"}}"#).unwrap();
-    let error = OpenAiChat.decode_response(&body).unwrap_err();
+    let error = CODEC.decode_response(&body).unwrap_err();
     assert_eq!(
         error.to_string(),
         "this is an error body, not messages: slow down"
@@ -502,7 +500,7 @@ fn objects_are_told_apart_by_their_keys() {
     ];
     for (text, shape) in cases {
         assert_eq!(
-            OpenAiChat.document_kind(&json::parse(text).unwrap()),
+            CODEC.document_kind(&json::parse(text).unwrap()),
             shape,
             "{text}"
         );
@@ -510,9 +508,7 @@ fn objects_are_told_apart_by_their_keys() {
 }
 
 fn response(body: &str) -> Response {
-    OpenAiChat
-        .decode_response(&json::parse(body).unwrap())
-        .unwrap()
+    CODEC.decode_response(&json::parse(body).unwrap()).unwrap()
 }
 
 #[test]
@@ -618,7 +614,7 @@ fn foreign_response() -> Response {
 #[test]
 fn a_response_from_elsewhere_is_a_chat_completion() {
     let mut losses = Losses::default();
-    let body = OpenAiChat.encode_response(&foreign_response(), &mut losses);
+    let body = CODEC.encode_response(&foreign_response(), &mut losses);
     assert_eq!(
         body,
         r#"{"id":"msg_1","object":"chat.completion","created":0,"model":"claude","choices":[{"index":0,"message":{"role":"assistant","content":"Höchststand: 04:12","refusal":null,"annotations":[{"type":"url_citation","url_citation":{"start_index":13,"end_index":18,"title":"https://t.example/","url":"https://t.example/"}}],"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"call_2","type":"function","function":{"name":"g","arguments":""}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4}}}"#
@@ -632,7 +628,7 @@ fn a_response_from_elsewhere_is_a_chat_completion() {
 #[test]
 fn a_response_is_streamed_role_first_and_usage_last() {
     let mut losses = Losses::default();
-    let frames = OpenAiChat.encode_stream(&foreign_response(), &mut losses);
+    let frames = CODEC.encode_stream(&foreign_response(), &mut losses);
     assert_eq!(
         noted(losses),
         [
@@ -670,16 +666,16 @@ fn a_response_is_streamed_role_first_and_usage_last() {
     if let Body::Text(text) = &mut uncited.messages[0].contents[2].body {
         text.citations.clear();
     }
-    let body = OpenAiChat.encode_response(&uncited, &mut Losses::default());
-    assert_eq!(assemble(&OpenAiChat, &frames).unwrap(), response(&body));
+    let body = CODEC.encode_response(&uncited, &mut Losses::default());
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), response(&body));
 }
 
 #[test]
 fn citations_of_our_own_are_streamed_as_they_came() {
-    let body = OpenAiChat.encode_response(&foreign_response(), &mut Losses::default());
+    let body = CODEC.encode_response(&foreign_response(), &mut Losses::default());
     let own = response(&body);
-    let frames = OpenAiChat.encode_stream(&own, &mut Losses::default());
-    assert_eq!(assemble(&OpenAiChat, &frames).unwrap(), own);
+    let frames = CODEC.encode_stream(&own, &mut Losses::default());
+    assert_eq!(assemble(&CODEC, &frames).unwrap(), own);
 }
 
 #[test]
@@ -696,13 +692,13 @@ fn a_failed_response_ends_its_stream_with_the_error() {
         body: None,
     });
     let mut losses = Losses::default();
-    let body = OpenAiChat.encode_response(&failed, &mut losses);
+    let body = CODEC.encode_response(&failed, &mut losses);
     assert!(!body.contains("error"), "{body}");
     assert!(noted(losses).contains(&lost("error", LossKind::VendorItem)));
     let mut losses = Losses::default();
-    let frames = OpenAiChat.encode_stream(&failed, &mut losses);
+    let frames = CODEC.encode_stream(&failed, &mut losses);
     assert!(!noted(losses).contains(&lost("error", LossKind::VendorItem)));
-    let read = assemble(&OpenAiChat, &frames).unwrap();
+    let read = assemble(&CODEC, &frames).unwrap();
     assert_eq!(read.stop, Stop::Failed);
     assert_eq!(read.error.unwrap().message, "overloaded");
     assert_eq!(read.messages[0].status, Some(Status::Incomplete));
@@ -736,7 +732,7 @@ fn a_request_from_elsewhere_keeps_system_text_messages_and_functions() {
         )),
     };
     let mut losses = Losses::default();
-    let body = OpenAiChat.encode_request(&request, &mut losses);
+    let body = CODEC.encode_request(&request, &mut losses);
     assert_eq!(
         body,
         r#"{"messages":[{"role":"system","content":"Be brief.\n\nBe kind."},{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","description":"F.","parameters":{"type":"object"}}}]}"#
@@ -756,7 +752,7 @@ fn tools_of_a_request_are_read_in_both_forms() {
         r#"{"messages":[],"tools":[{"type":"function","function":{"name":"f","description":"F.","parameters":{"a":1}}},{"type":"custom","custom":{"name":"g"}}],"functions":[{"name":"h"}]}"#,
     )
     .unwrap();
-    let request = OpenAiChat.decode_request(&body).unwrap();
+    let request = CODEC.decode_request(&body).unwrap();
     let found: Vec<_> = request
         .tools
         .iter()
@@ -781,12 +777,10 @@ fn tools_of_a_request_are_read_in_both_forms() {
 #[test]
 fn an_error_comes_back_as_it_was() {
     let text = r#"{"error":{"message":"slow","type":"requests","param":null,"code":"rate_limit_exceeded","x":1},"y":2}"#;
-    let error = OpenAiChat
-        .decode_error(&json::parse(text).unwrap())
-        .unwrap();
+    let error = CODEC.decode_error(&json::parse(text).unwrap()).unwrap();
     assert_eq!(error.kind.as_deref(), Some("requests"));
     assert_eq!(error.code.as_deref(), Some("rate_limit_exceeded"));
-    assert_eq!(OpenAiChat.encode_error(&error), text);
+    assert_eq!(CODEC.encode_error(&error), text);
     let foreign = VendorError {
         wire: Wire::Gemini,
         body: None,
@@ -794,10 +788,10 @@ fn an_error_comes_back_as_it_was() {
         ..error
     };
     assert_eq!(
-        OpenAiChat.encode_error(&foreign),
+        CODEC.encode_error(&foreign),
         r#"{"error":{"message":"slow","type":"requests","param":null,"code":null}}"#
     );
-    assert_eq!(OpenAiChat.decode_error(&json::parse("{}").unwrap()), None);
+    assert_eq!(CODEC.decode_error(&json::parse("{}").unwrap()), None);
 }
 
 #[test]
@@ -808,12 +802,12 @@ fn an_error_in_a_stream_ends_it() {
         frame(r#"{"error":{"message":"gone","code":502}}"#),
         frame("[DONE]"),
     ];
-    let response = assemble(&OpenAiChat, &frames).unwrap();
+    let response = assemble(&CODEC, &frames).unwrap();
     assert_eq!(response.stop, Stop::Failed);
     assert_eq!(response.messages[0].text(), "He");
     assert_eq!(response.messages[0].status, Some(Status::Incomplete));
     assert_eq!(response.error.unwrap().message, "gone");
-    let mut decoder = OpenAiChat.stream();
+    let mut decoder = CODEC.stream();
     let other = decoder.push(&frames[1]).unwrap();
     assert!(matches!(other.as_slice(), [Event::Other { .. }]));
 }
@@ -828,7 +822,7 @@ fn a_stream_without_an_end_is_cut() {
             r#"{"id":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"a"}}]}}]}"#,
         ),
     ];
-    let response = assemble(&OpenAiChat, &frames).unwrap();
+    let response = assemble(&CODEC, &frames).unwrap();
     assert_eq!(response.stop, Stop::Cut);
     assert_eq!(response.id.as_deref(), Some("x"));
     let message = &response.messages[0];
@@ -836,9 +830,9 @@ fn a_stream_without_an_end_is_cut() {
     let call = message.contents[1].as_tool_call().unwrap();
     assert_eq!(call.arguments, Arguments::Text("{\"a".to_owned()));
     assert_eq!(call.call.origin(), Origin::Minted);
-    assert_eq!(assemble(&OpenAiChat, &[]).unwrap().stop, Stop::Cut);
+    assert_eq!(assemble(&CODEC, &[]).unwrap().stop, Stop::Cut);
     assert_eq!(
-        assemble(&OpenAiChat, &[frame("[DONE]")]).unwrap().stop,
+        assemble(&CODEC, &[frame("[DONE]")]).unwrap().stop,
         Stop::Cut
     );
 }
@@ -915,7 +909,7 @@ fn an_answer_is_always_the_models_and_holds_no_results() {
         vec![result.into(), Content::text("so")],
     )];
     let mut losses = Losses::default();
-    let body = OpenAiChat.encode_response(&odd, &mut losses);
+    let body = CODEC.encode_response(&odd, &mut losses);
     assert!(
         body.contains(r#""message":{"role":"assistant","content":"so","refusal":null}"#),
         "{body}"
@@ -939,7 +933,7 @@ fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
         ..Request::default()
     };
     let mut losses = Losses::default();
-    let text = OpenAiChat.encode_request(&request, &mut losses);
+    let text = CODEC.encode_request(&request, &mut losses);
     assert!(text.contains("{\"title\":\"\u{fffd}\"}"), "{text}");
     assert_eq!(noted(losses), [lost("tools[0]", LossKind::LoneSurrogate)]);
 }

@@ -4,13 +4,13 @@ use throughline_model::Family;
 
 use crate::wire_type::{ArgumentsAt, IdClass, ItemRole, OutputAt, WireType};
 
-/// The tag of a message that says nothing and is kept whole.
+/// The tag of a message without contents, which is kept whole.
 pub(super) const MESSAGE: &str = "message";
 
 /// Everything of this format that asks for work or answers it.
 ///
-/// Elements of `tool_calls` are told apart by `type`, results by the role of their message, and the
-/// old `function_call` by its key. Name and arguments of an element stand in the member that is
+/// Elements of `tool_calls` are distinguished by `type`, results by the role of their message, and
+/// the old `function_call` by its key. Name and arguments of an element stand in the member that is
 /// named like its type.
 pub static ITEM_TYPES: [WireType; 5] = [
     WireType::new(

@@ -24,7 +24,7 @@ pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
     add_tools_and_settings(builder);
 }
 
-/// The model, what is said, and who keeps it.
+/// The model, the input, and whether the service stores the response.
 pub(crate) fn add_model_and_input(builder: &mut BodyBuilder<'_>) {
     builder.body.str("model", builder.prompt.model);
     builder.add_input(Continuation::ResponsesAndConversations);

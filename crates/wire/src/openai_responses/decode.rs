@@ -169,7 +169,7 @@ impl<'d> ItemDecoder<'d> {
         }
         match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
             Some(vendor) => vendor.envelope = Some(extractor.into_template()),
-            // A message that says nothing is kept as it is.
+            // A message without contents is kept as it is.
             None => contents.push(self.opaque(MESSAGE, item)),
         }
         Ok((contents, placement))
@@ -617,8 +617,8 @@ pub(super) fn response_with_output(
     }
 }
 
-/// By what the service knows the conversation, if it says that it keeps it: the conversation that
-/// the response belongs to, or the response itself.
+/// The id by which the service knows the conversation, if it stores it: the conversation that the
+/// response belongs to, or the response itself.
 fn service(body: &Value<'_>, id: Option<&str>) -> Option<String> {
     let conversation = member(body, "conversation").and_then(|value| {
         let named = value.get("id").unwrap_or(value);

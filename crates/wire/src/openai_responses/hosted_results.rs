@@ -1,4 +1,4 @@
-//! Results from elsewhere that answer calls which only this vendor makes. The item of a result
+//! Results of other vendors that answer calls which only this vendor makes. The item of a result
 //! belongs to that of its call: the output of a function does not answer a shell.
 
 use throughline_model::json::{self, ArrayWriter, ObjectWriter};
@@ -11,7 +11,7 @@ use crate::foreign;
 use crate::openai::media_url;
 use crate::{LossKind, Losses};
 
-/// The item for a result, if its family has one of its own that can say it.
+/// The item for a result, if its family has one of its own that can express it.
 pub(super) fn translate(
     flavour: Flavour,
     result: &ToolResult,

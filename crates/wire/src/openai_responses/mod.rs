@@ -1,6 +1,6 @@
 //! OpenAI Responses: a flat list of items.
 //!
-//! A response is one assistant message of ours, whatever number of items it has; neighbouring
+//! A response is one neutral assistant message, whatever number of items it has; neighbouring
 //! results are one tool message. Items come back one by one in their order.
 
 pub(crate) mod body;
@@ -18,17 +18,14 @@ pub(crate) mod validate;
 #[cfg(test)]
 mod tests;
 
-use throughline_model::json::Value;
-use throughline_model::{Message, Path, Request, Response, VendorError, Wire};
+use throughline_model::Wire;
 
 use crate::compose::ComposeFormat;
-use crate::message_writer::array;
 use crate::openai;
-use crate::sse::Frame;
 use crate::validate::ValidateFormat;
 use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, DecodeError, DocumentKind, Losses, StreamDecoder, WireType};
+use crate::{Codec, WireType};
 
 pub(crate) use types::ERROR_CODES;
 pub use types::ITEM_TYPES;
@@ -77,7 +74,7 @@ static OPENAI: Dialect = Dialect {
 /// The entry of this format in the list of vendor formats.
 pub(crate) static FORMAT: VendorFormat = VendorFormat {
     wire: Wire::OpenAiResponses,
-    codec: &OpenAiResponses,
+    codec: &CODEC,
     render: &render::RENDER,
     compose: ComposeFormat {
         write: compose::write,
@@ -91,67 +88,19 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
 };
 
 /// The codec of OpenAI Responses.
-#[derive(Clone, Copy, Debug)]
-pub struct OpenAiResponses;
-
-impl Codec for OpenAiResponses {
-    fn wire(&self) -> Wire {
-        OPENAI.wire.clone()
-    }
-
-    fn types(&self) -> &'static [&'static [WireType]] {
-        OPENAI.tables
-    }
-
-    fn document_kind(&self, value: &Value<'_>) -> DocumentKind {
-        decode::document_kind(value)
-    }
-
-    fn decode_messages(&self, items: &[Value<'_>]) -> Result<Vec<Message>, DecodeError> {
-        decode::messages(&OPENAI, items, &Path::Root)
-    }
-
-    fn encode_items(&self, messages: &[Message], losses: &mut Losses) -> Vec<String> {
-        encode::items(&OPENAI, messages, losses)
-    }
-
-    fn encode_messages(&self, messages: &[Message], losses: &mut Losses) -> String {
-        array(&self.encode_items(messages, losses))
-    }
-
-    fn decode_request(&self, body: &Value<'_>) -> Result<Request, DecodeError> {
-        decode::request(&OPENAI, body)
-    }
-
-    fn encode_request(&self, request: &Request, losses: &mut Losses) -> String {
-        body::request(&OPENAI, request, losses)
-    }
-
-    fn decode_response(&self, body: &Value<'_>) -> Result<Response, DecodeError> {
-        decode::response(&OPENAI, body)
-    }
-
-    fn encode_response(&self, response: &Response, losses: &mut Losses) -> String {
-        body::response(&OPENAI, response, losses)
-    }
-
-    fn stream(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::new(&OPENAI))
-    }
-
-    fn streams_as_array(&self) -> bool {
-        false
-    }
-
-    fn encode_stream(&self, response: &Response, losses: &mut Losses) -> Vec<Frame> {
-        stream::encode_stream(&OPENAI, response, losses)
-    }
-
-    fn decode_error(&self, body: &Value<'_>) -> Option<VendorError> {
-        decode::error(&OPENAI.wire, body)
-    }
-
-    fn encode_error(&self, error: &VendorError) -> String {
-        openai::encode_error(&OPENAI.wire, error)
-    }
-}
+pub static CODEC: Codec = Codec {
+    wire: Wire::OpenAiResponses,
+    types: &[&ITEM_TYPES],
+    document_kind: decode::document_kind,
+    decode_messages: |items, path| decode::messages(&OPENAI, items, path),
+    encode_items: |messages, losses| encode::items(&OPENAI, messages, losses),
+    decode_request: |body| decode::request(&OPENAI, body),
+    encode_request: |request, losses| body::request(&OPENAI, request, losses),
+    decode_response: |body| decode::response(&OPENAI, body),
+    encode_response: |response, losses| body::response(&OPENAI, response, losses),
+    stream: || Box::new(stream::Decoder::new(&OPENAI)),
+    streams_as_array: false,
+    encode_stream: |response, losses| stream::encode_stream(&OPENAI, response, losses),
+    decode_error: |body| decode::error(&OPENAI.wire, body),
+    encode_error: |error| openai::encode_error(&OPENAI.wire, error),
+};

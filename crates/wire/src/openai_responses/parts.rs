@@ -6,7 +6,7 @@ use throughline_model::{
 };
 
 use super::{Dialect, Flavour};
-use crate::openai::{audio_data, media_url};
+use crate::openai::{MediaForm, MediaPlace, audio_data, media_url, read_media, write_media};
 use crate::read::{self, number_of, text_of};
 use crate::template::Extractor;
 use crate::template::{TemplateValue, restore};
@@ -62,16 +62,19 @@ fn citations(part: &Value<'_>) -> Vec<Citation> {
         .collect()
 }
 
-/// The places where a part of a kind can have its bytes, and which of them are file ids.
-fn media_places(tag: &str) -> &'static [(&'static [&'static str], bool)] {
+/// The places where a part of a kind can have its media.
+fn media_places(tag: &str) -> &'static [MediaPlace] {
     match tag {
-        "input_image" | "computer_screenshot" => &[(&["image_url"], false), (&["file_id"], true)],
-        "input_file" => &[
-            (&["file_data"], false),
-            (&["file_url"], false),
-            (&["file_id"], true),
+        "input_image" | "computer_screenshot" => &[
+            (&["image_url"], MediaForm::Url),
+            (&["file_id"], MediaForm::FileId),
         ],
-        "input_audio" => &[(&["input_audio", "data"], false)],
+        "input_file" => &[
+            (&["file_data"], MediaForm::Data),
+            (&["file_url"], MediaForm::Url),
+            (&["file_id"], MediaForm::FileId),
+        ],
+        "input_audio" => &[(&["input_audio", "data"], MediaForm::Data)],
         _ => &[],
     }
 }
@@ -81,38 +84,14 @@ fn media<'v, 'a>(
     part: &'v Value<'a>,
     extractor: &mut Extractor<'v, 'a>,
 ) -> Option<Media> {
-    let set: Vec<_> = media_places(tag)
-        .iter()
-        .filter_map(|(place, is_file)| {
-            let value = part.at(place)?;
-            value.as_text().map(|_| (*place, *is_file, value))
-        })
-        .collect();
-    let (place, is_file, value) = *set.first()?;
-    // With two places set it would not be plain which of them was taken out.
-    let text = if set.len() == 1 {
-        extractor.text(value)?
-    } else {
-        value.as_str()?.into_owned()
-    };
-    let source = if is_file {
-        MediaSource::File(text)
-    } else if text.starts_with("data:") || place == ["image_url"] || place == ["file_url"] {
-        MediaSource::Uri(text)
-    } else {
-        MediaSource::Data(text)
-    };
-    let format = part
-        .at(&["input_audio", "format"])
-        .and_then(Value::as_str)
-        .map(|format| format!("audio/{format}"));
+    let (source, media_type) = read_media(media_places(tag), part, extractor)?;
     Some(Media {
         kind: match tag {
             "input_audio" => MediaKind::Audio,
             "input_file" => MediaKind::File,
             _ => MediaKind::Image,
         },
-        media_type: format,
+        media_type,
         source,
         name: text_of(part, "filename"),
         transcript: None,
@@ -129,18 +108,8 @@ pub(super) fn encode(out: &mut String, body: &Body, part: &RawJson) {
             &[(&["refusal"], TemplateValue::Text(&text.text))],
         ),
         Body::Media(media) => {
-            let value = part.value();
-            let tag = value.get("type").and_then(Value::as_str);
-            let text = match &media.source {
-                MediaSource::Uri(text) | MediaSource::Data(text) | MediaSource::File(text) => text,
-            };
-            let place = media_places(tag.as_deref().unwrap_or_default())
-                .iter()
-                .find(|(place, _)| value.at(place).is_some_and(|at| at.as_text().is_some()));
-            match place {
-                Some((place, _)) => restore(out, part, &[(place, TemplateValue::Text(text))]),
-                None => out.push_str(part.get()),
-            }
+            let tag = text_of(&part.value(), "type").unwrap_or_default();
+            write_media(out, media_places(&tag), media, part);
         }
         Body::Reasoning(_)
         | Body::ToolCall(_)
@@ -200,7 +169,7 @@ pub(super) fn encode_all(
     }
 }
 
-/// The text of a content that a model said, for a place that holds nothing but text.
+/// The text of a content of the model, for a place that takes text only.
 pub(super) fn model_text<'c>(
     content: &'c Content,
     path: &Path<'_>,
@@ -239,7 +208,7 @@ pub(super) fn model_text<'c>(
     }
 }
 
-/// Append a part for a content that came from elsewhere; nothing if it cannot be said as a part.
+/// Append a part for a content of another vendor; nothing if it has no form as a part.
 pub(super) fn translate(
     out: &mut String,
     content: &Content,

@@ -30,7 +30,7 @@ pub(crate) struct Decoder {
     done: BTreeMap<usize, RawJson>,
     /// All items that were done, for a response at the end that leaves them out.
     kept: BTreeMap<usize, RawJson>,
-    /// The content that was told last.
+    /// The content that was reported last.
     last: truncated_call::LastContent,
     over: bool,
 }
@@ -320,8 +320,8 @@ pub(crate) fn encode_stream(
         .and_then(|value| text_of(&value, "status"))
         .as_deref()
     {
-        // There is no event for a response that was cancelled, nor for one that goes on without us.
-        // The body says what it is.
+        // There is no event for a response that was cancelled, nor for one that continues in the
+        // background. The body has its status.
         Some("incomplete" | "cancelled" | "in_progress" | "queued") => "response.incomplete",
         Some("failed") => "response.failed",
         _ => "response.completed",
@@ -347,7 +347,7 @@ fn response_at_start(dialect: &Dialect, body: &Value<'_>) -> String {
     let begun = RawJson::of_with(body, &edits);
     match dialect.flavour {
         Flavour::OpenAi => begun.get().to_owned(),
-        // Where OpenAI says null, Foundry says nothing.
+        // Where OpenAI has null, Foundry has no member.
         Flavour::Foundry => begun.without(|key| key == "usage").get().to_owned(),
     }
 }

@@ -6,20 +6,18 @@ use throughline_model::{
     Wire, pairs,
 };
 
-use super::OpenAiResponses;
+use super::CODEC;
 use crate::sse::Frame;
-use crate::{Codec as _, LossKind, Losses};
+use crate::{LossKind, Losses};
 
 fn decode(array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
-    OpenAiResponses
-        .decode_messages(value.as_array().unwrap())
-        .unwrap()
+    CODEC.decode_messages(value.as_array().unwrap()).unwrap()
 }
 
 fn encode(messages: &[Message]) -> (String, Vec<(String, LossKind)>) {
     let mut losses = Losses::default();
-    let text = OpenAiResponses.encode_messages(messages, &mut losses);
+    let text = CODEC.encode_messages(messages, &mut losses);
     let losses = losses.into_vec();
     let losses = losses.into_iter().map(|loss| (loss.path, loss.kind));
     (text, losses.collect())
@@ -215,7 +213,7 @@ fn a_request_from_elsewhere_maps_system_text_messages_and_functions() {
         }],
         vendor: None,
     };
-    let text = OpenAiResponses.encode_request(&request, &mut Losses::default());
+    let text = CODEC.encode_request(&request, &mut Losses::default());
     assert_eq!(
         text,
         concat!(
@@ -228,9 +226,9 @@ fn a_request_from_elsewhere_maps_system_text_messages_and_functions() {
 #[test]
 fn more_messages_can_join_a_request_whose_input_was_a_string() {
     let body = json::parse(r#"{"model":"m","input":"hi","seed":7}"#).unwrap();
-    let mut request = OpenAiResponses.decode_request(&body).unwrap();
+    let mut request = CODEC.decode_request(&body).unwrap();
     request.messages.push(Message::user("again"));
-    let text = OpenAiResponses.encode_request(&request, &mut Losses::default());
+    let text = CODEC.encode_request(&request, &mut Losses::default());
     assert_eq!(
         text,
         r#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"again"}]}],"seed":7}"#
@@ -272,10 +270,8 @@ fn items_done_out_of_order_mint_the_same_ids_as_the_whole_body() {
             r#"{{"type":"response.completed","response":{body}}}"#
         )),
     ];
-    let streamed = crate::assemble(&OpenAiResponses, &frames).unwrap();
-    let whole = OpenAiResponses
-        .decode_response(&json::parse(&body).unwrap())
-        .unwrap();
+    let streamed = crate::assemble(&CODEC, &frames).unwrap();
+    let whole = CODEC.decode_response(&json::parse(&body).unwrap()).unwrap();
     assert_eq!(streamed, whole);
     let call = whole.messages[0].contents[1].as_tool_call().unwrap();
     assert_eq!(call.call, CallId::minted(Scope::Response("resp_9"), 1));
@@ -291,14 +287,14 @@ fn a_terminal_response_without_output_keeps_the_items_that_were_done() {
             r#"{"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}"#,
         ),
     ];
-    let response = crate::assemble(&OpenAiResponses, &frames).unwrap();
+    let response = crate::assemble(&CODEC, &frames).unwrap();
     assert_eq!(response.messages[0].contents.len(), 1);
     assert_eq!(response.stop, Stop::ToolCalls);
 }
 
 #[test]
 fn a_cut_stream_leaves_what_came_marked_as_incomplete() {
-    let mut decoder = OpenAiResponses.stream();
+    let mut decoder = CODEC.stream();
     let mut fold = Fold::new();
     for data in [
         r#"{"type":"response.created","response":{"id":"r","model":"m"}}"#,
@@ -323,7 +319,7 @@ fn a_cut_stream_leaves_what_came_marked_as_incomplete() {
 
 #[test]
 fn an_error_event_ends_the_stream() {
-    let mut decoder = OpenAiResponses.stream();
+    let mut decoder = CODEC.stream();
     let events = decoder
         .push(&frame(
             r#"{"type":"error","code":"server_error","message":"down","param":null}"#,
@@ -348,20 +344,16 @@ fn an_error_event_ends_the_stream() {
 #[test]
 fn error_bodies_go_both_ways() {
     let text = r#"{"error":{"message":"No tool output found for function call call_1.","type":"invalid_request_error","param":"input","code":null}}"#;
-    let error = OpenAiResponses
-        .decode_error(&json::parse(text).unwrap())
-        .unwrap();
+    let error = CODEC.decode_error(&json::parse(text).unwrap()).unwrap();
     assert_eq!(error.kind.as_deref(), Some("invalid_request_error"));
     assert_eq!(error.param.as_deref(), Some("input"));
-    assert_eq!(OpenAiResponses.encode_error(&error), text);
+    assert_eq!(CODEC.encode_error(&error), text);
 }
 
 #[test]
 fn stop_reasons_and_usage_are_read() {
     let body = r#"{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":15}}"#;
-    let response = OpenAiResponses
-        .decode_response(&json::parse(body).unwrap())
-        .unwrap();
+    let response = CODEC.decode_response(&json::parse(body).unwrap()).unwrap();
     assert_eq!(response.stop, Stop::Length);
     let usage = response.usage.unwrap();
     assert_eq!(
@@ -661,7 +653,7 @@ fn items_of_a_response_from_elsewhere_have_ids_and_a_status() {
     ];
     let mut made = foreign_response(contents, Stop::ToolCalls);
     let mut losses = Losses::default();
-    let body = OpenAiResponses.encode_response(&made, &mut losses);
+    let body = CODEC.encode_response(&made, &mut losses);
     let ids: Vec<_> = [("msg", 0), ("fc", 1), ("ctc", 2), ("msg", 3)]
         .map(|(prefix, number)| made_id(prefix, number))
         .into();
@@ -681,12 +673,9 @@ fn items_of_a_response_from_elsewhere_have_ids_and_a_status() {
     );
     let kinds: Vec<_> = losses.as_slice().iter().map(|loss| loss.kind).collect();
     assert_eq!(kinds, [LossKind::StandaloneResult]);
-    assert_eq!(
-        body,
-        OpenAiResponses.encode_response(&made, &mut Losses::default())
-    );
+    assert_eq!(body, CODEC.encode_response(&made, &mut Losses::default()));
     made.stop = Stop::Length;
-    let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
+    let body = CODEC.encode_response(&made, &mut Losses::default());
     assert_eq!(body.matches(r#""status":"incomplete""#).count(), 4);
     assert_eq!(body.matches(r#""status":"completed""#).count(), 0);
 }
@@ -694,7 +683,7 @@ fn items_of_a_response_from_elsewhere_have_ids_and_a_status() {
 #[test]
 fn a_response_from_elsewhere_is_streamed_with_its_item_ids() {
     let made = foreign_response(vec![Content::text("so")], Stop::Done);
-    let frames = OpenAiResponses.encode_stream(&made, &mut Losses::default());
+    let frames = CODEC.encode_stream(&made, &mut Losses::default());
     let id = made_id("msg", 0);
     let data: Vec<_> = frames.iter().map(|frame| frame.data.as_str()).collect();
     let at = format!(r#""item_id":"{id}","output_index":0,"content_index":0"#);
@@ -731,14 +720,12 @@ fn every_stop_ends_a_stream_with_an_event_that_exists() {
         (Stop::Failed, "response.failed"),
     ] {
         let made = foreign_response(vec![Content::text("so")], stop.clone());
-        let frames = OpenAiResponses.encode_stream(&made, &mut Losses::default());
+        let frames = CODEC.encode_stream(&made, &mut Losses::default());
         let event = frames.last().and_then(|frame| frame.event.as_deref());
         assert_eq!(event, Some(last), "{stop:?}");
-        let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
-        let whole = OpenAiResponses
-            .decode_response(&json::parse(&body).unwrap())
-            .unwrap();
-        let streamed = crate::assemble(&OpenAiResponses, &frames).unwrap();
+        let body = CODEC.encode_response(&made, &mut Losses::default());
+        let whole = CODEC.decode_response(&json::parse(&body).unwrap()).unwrap();
+        let streamed = crate::assemble(&CODEC, &frames).unwrap();
         assert_eq!(streamed, whole);
         assert_eq!(streamed.stop, stop);
     }
@@ -767,7 +754,7 @@ fn an_error_code_that_is_unknown_here_becomes_a_server_error() {
             body: None,
         });
         let mut noted = Losses::default();
-        let body = OpenAiResponses.encode_response(&made, &mut noted);
+        let body = CODEC.encode_response(&made, &mut noted);
         let error = format!(r#""error":{{"code":"{written}","message":"down"}}"#);
         assert!(body.contains(&error), "{body}");
         assert_eq!(noted.as_slice().len(), losses);
@@ -787,7 +774,7 @@ fn schemas_from_elsewhere_have_no_unpaired_surrogates() {
         ..Request::default()
     };
     let mut losses = Losses::default();
-    let text = OpenAiResponses.encode_request(&request, &mut losses);
+    let text = CODEC.encode_request(&request, &mut losses);
     assert!(text.contains("{\"title\":\"\u{fffd}\"}"), "{text}");
     assert_eq!(losses.as_slice()[0].kind, LossKind::LoneSurrogate);
 }
@@ -800,6 +787,6 @@ fn totals_too_large_for_a_number_do_not_panic() {
         output: Some(1),
         ..Usage::default()
     });
-    let body = OpenAiResponses.encode_response(&made, &mut Losses::default());
+    let body = CODEC.encode_response(&made, &mut Losses::default());
     assert!(body.contains(r#""total_tokens":18446744073709551615"#));
 }

@@ -1,4 +1,4 @@
-//! Saying what came from elsewhere.
+//! Writes contents of other vendors as items.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::message_writer::{estimated_call_size, estimated_result_size, estimate
 const ID_LENGTH: usize = 64;
 
 impl ItemEncoder<'_, '_> {
-    /// Say a content that came from elsewhere.
+    /// Write a content of another vendor.
     pub(super) fn translate(
         &mut self,
         message: &Message,

@@ -65,18 +65,18 @@ enum ContentAction {
 impl ContentFilter<'_> {
     pub(super) fn contents(mut self, range: Range<usize>) -> FilteredContents {
         let mut found = FilteredContents::default();
-        let fates = self.fates(&range, &mut found);
-        found.changed = fates
+        let actions = self.actions(&range, &mut found);
+        found.changed = actions
             .iter()
-            .any(|fate| !matches!(fate, ContentAction::Keep));
+            .any(|action| !matches!(action, ContentAction::Keep));
         if !found.changed {
             // Contents stand where they stood; only those of a later part of a message do not.
             let shifted = range.start > 0;
             found.kept.extend(range.filter(|_| shifted));
             return found;
         }
-        for (place, fate) in range.zip(fates) {
-            let content = match fate {
+        for (place, action) in range.zip(actions) {
+            let content = match action {
                 ContentAction::Drop => continue,
                 ContentAction::Replace(content) => *content,
                 ContentAction::Keep => self.message.contents[place].clone(),
@@ -88,22 +88,26 @@ impl ContentFilter<'_> {
     }
 
     /// What becomes of each content; nothing if all of them stay as they are.
-    fn fates(&mut self, range: &Range<usize>, found: &mut FilteredContents) -> Vec<ContentAction> {
+    fn actions(
+        &mut self,
+        range: &Range<usize>,
+        found: &mut FilteredContents,
+    ) -> Vec<ContentAction> {
         let reasons = self.message.contents[range.clone()]
             .iter()
             .any(|content| matches!(content.body, Body::Reasoning(_)));
-        let mut fates = Vec::new();
+        let mut actions = Vec::new();
         for place in range.clone() {
-            let fate = self.fate(place, range, found);
-            if reasons || !fates.is_empty() || !matches!(fate, ContentAction::Keep) {
-                fates.resize_with(place - range.start, || ContentAction::Keep);
-                fates.push(fate);
+            let action = self.action(place, range, found);
+            if reasons || !actions.is_empty() || !matches!(action, ContentAction::Keep) {
+                actions.resize_with(place - range.start, || ContentAction::Keep);
+                actions.push(action);
             }
         }
         if reasons {
-            self.reasoning(range, &mut fates, found);
+            self.reasoning(range, &mut actions, found);
         }
-        fates
+        actions
     }
 
     fn enforces(&self, rule: &str) -> bool {
@@ -133,7 +137,7 @@ impl ContentFilter<'_> {
         (changed, found)
     }
 
-    fn fate(
+    fn action(
         &mut self,
         place: usize,
         range: &Range<usize>,
@@ -212,7 +216,7 @@ impl ContentFilter<'_> {
         range: &Range<usize>,
         found: &mut FilteredContents,
     ) -> ContentAction {
-        // A stream that broke off inside the arguments leaves a text where an object must stand.
+        // A stream that ended inside the arguments leaves a text where an object is required.
         let broken = self.rules.object_arguments && matches!(call.arguments, Arguments::Text(_));
         // What came from the vendor goes back as it came, with all that only the vendor knows.
         let kept = native && self.rules.native_calls;
@@ -221,12 +225,12 @@ impl ContentFilter<'_> {
                 || !self.rules.hosted_calls_answered
                 || self.has_result(place, call, range);
             if answered {
-                let fate = self.cleaned(place, native, found);
-                if call.runner == Runner::Vendor && !matches!(fate, ContentAction::Drop) {
+                let action = self.cleaned(place, native, found);
+                if call.runner == Runner::Vendor && !matches!(action, ContentAction::Drop) {
                     let id = wire_id(&self.message.contents[place], &call.call);
                     self.vendor_calls.insert(id.into());
                 }
-                return fate;
+                return action;
             }
             let detail = format!("{} has no result in its message", call.call);
             let kind = RepairKind::UnansweredVendorCall;
@@ -346,24 +350,24 @@ impl ContentFilter<'_> {
     fn reasoning(
         &mut self,
         range: &Range<usize>,
-        fates: &mut [ContentAction],
+        actions: &mut [ContentAction],
         found: &mut FilteredContents,
     ) {
         let contents = &self.message.contents[range.clone()];
         // Elsewhere an `id` is that of a call.
         let by_id = self.format.item_ids.is_some();
-        let reasons = self.reasons(contents, fates);
+        let reasons = self.reasons(contents, actions);
         let mut dropped = false;
         for (index, content) in contents.iter().enumerate() {
             let place = range.start + index;
             if !matches!(content.body, Body::Reasoning(_)) {
                 if dropped && by_id && is_native(content, self.target) && self.enforces("O-6") {
                     // Without its reasoning an item may not be named by its id.
-                    self.without_id(place, &mut fates[index], found);
+                    self.without_id(place, &mut actions[index], found);
                 }
                 continue;
             }
-            if matches!(fates[index], ContentAction::Drop) {
+            if matches!(actions[index], ContentAction::Drop) {
                 dropped |= is_native(content, self.target);
                 continue;
             }
@@ -372,15 +376,16 @@ impl ContentFilter<'_> {
                 Some(reason) => {
                     let kind = RepairKind::SealedReasoning;
                     found.repairs.push((place, kind, reason.into()));
-                    fates[index] = ContentAction::Drop;
+                    actions[index] = ContentAction::Drop;
                     dropped = true;
                 }
                 None => {
                     dropped = false;
                     found.sealed = true;
-                    fates[index] = self.cleaned(place, true, found);
+                    actions[index] = self.cleaned(place, true, found);
                     if !self.enforces("A-9") {
-                        fates[index] = ContentAction::Replace(Box::new(edits::shortened(content)));
+                        actions[index] =
+                            ContentAction::Replace(Box::new(edits::shortened(content)));
                     }
                 }
             }
@@ -389,13 +394,17 @@ impl ContentFilter<'_> {
 
     /// Why each reasoning may not be sent, from the last to the first: one that led only to
     /// reasoning which stays behind led to nothing.
-    fn reasons(&self, contents: &[Content], fates: &[ContentAction]) -> Vec<Option<&'static str>> {
+    fn reasons(
+        &self,
+        contents: &[Content],
+        actions: &[ContentAction],
+    ) -> Vec<Option<&'static str>> {
         let flat = self.format.flat;
         let by_id = self.format.item_ids.is_some();
         let mut reasons = vec![None; contents.len()];
         for index in (0..contents.len()).rev() {
             let content = &contents[index];
-            let stays = matches!(fates[index], ContentAction::Drop);
+            let stays = matches!(actions[index], ContentAction::Drop);
             if stays || !matches!(content.body, Body::Reasoning(_)) {
                 continue;
             }
@@ -403,7 +412,7 @@ impl ContentFilter<'_> {
                 // What stands in the item of its call is no item.
                 let next = (index + 1..contents.len()).find(|next| {
                     let sent =
-                        !matches!(fates[*next], ContentAction::Drop) && reasons[*next].is_none();
+                        !matches!(actions[*next], ContentAction::Drop) && reasons[*next].is_none();
                     sent && !is_within(&contents[*next])
                 });
                 match next.map(|next| &contents[next]) {
@@ -498,7 +507,7 @@ impl ContentFilter<'_> {
                 .repairs
                 .push((place, RepairKind::OutputOnlyKey, detail));
         }
-        let mut fate = match clean {
+        let mut action = match clean {
             None => ContentAction::Keep,
             Some(vendor) => {
                 let mut content = content.clone();
@@ -507,9 +516,9 @@ impl ContentFilter<'_> {
             }
         };
         if let Some(ids) = self.format.item_ids {
-            self.check_id(place, ids, &mut fate, found);
+            self.check_id(place, ids, &mut action, found);
         }
-        fate
+        action
     }
 
     /// The envelope without keys that messages do not have; `None` if it is fine as it is.
@@ -566,14 +575,14 @@ impl ContentFilter<'_> {
         &mut self,
         place: usize,
         ids: ItemIds,
-        fate: &mut ContentAction,
+        action: &mut ContentAction,
         found: &mut FilteredContents,
     ) {
         let content = &self.message.contents[place];
         let Some(id) = item_id(content) else { return };
         let prefixed = (ids.is_issued)(content, &id) || !self.enforces("O-10");
         if self.is_callers_name(content) {
-            self.without_id(place, fate, found);
+            self.without_id(place, action, found);
             return;
         }
         let fine = prefixed && (self.item_ids.insert((&*id).into()) || !self.enforces("O-4"));
@@ -587,7 +596,7 @@ impl ContentFilter<'_> {
             // These are nothing without their id.
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::ItemId, detail));
-            *fate = ContentAction::Drop;
+            *action = ContentAction::Drop;
             return;
         }
         if let Some(result) = content.as_tool_result()
@@ -595,11 +604,11 @@ impl ContentFilter<'_> {
         {
             let detail = format!("{id} was sent before, or is not an id of the service");
             found.repairs.push((place, RepairKind::HostedText, detail));
-            *fate =
+            *action =
                 ContentAction::Replace(Box::new(Content::text(placeholder_text::result(result))));
             return;
         }
-        self.without_id(place, fate, found);
+        self.without_id(place, action, found);
     }
 
     /// Whether an item that stands among the model's is the application's.
@@ -617,8 +626,8 @@ impl ContentFilter<'_> {
     }
 
     /// The same content without its item id.
-    fn without_id(&self, place: usize, fate: &mut ContentAction, found: &mut FilteredContents) {
-        let mut content = match fate {
+    fn without_id(&self, place: usize, action: &mut ContentAction, found: &mut FilteredContents) {
+        let mut content = match action {
             ContentAction::Drop => return,
             ContentAction::Keep => self.message.contents[place].clone(),
             ContentAction::Replace(content) => (**content).clone(),
@@ -646,7 +655,7 @@ impl ContentFilter<'_> {
             found
                 .repairs
                 .push((place, RepairKind::ItemId, detail.into()));
-            *fate = ContentAction::Replace(Box::new(content));
+            *action = ContentAction::Replace(Box::new(content));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn shortened(content: &Content) -> Content {
     short
 }
 
-/// A result without the texts in it that say nothing; nothing if there are none.
+/// A result without empty texts; `None` if it has none.
 pub(super) fn without_empty_parts(content: &Content) -> Option<Content> {
     let is_empty = |part: &Content| part.as_text().is_some_and(|text| text.trim().is_empty());
     match &content.as_tool_result()?.output {

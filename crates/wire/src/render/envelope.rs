@@ -1,4 +1,4 @@
-//! Whether what a vendor's message says of itself still fits what the message holds.
+//! Whether the envelope of a vendor's message still fits the contents of the message.
 //!
 //! Contents are put into the holes of the message that they came in. Where a hole is gone or of
 //! another kind, they would be lost without a word; where another member is not of its type, the
@@ -51,7 +51,7 @@ fn held<'c>(contents: &'c [Content], wire: &Wire, facts: &RenderFormat) -> &'c [
     &contents[..(1 + count).min(contents.len())]
 }
 
-/// Whether who speaks is said with one of the words.
+/// Whether the role is one of the words.
 fn is_said(said: Option<&str>, words: &[&str], facts: &EnvelopeFormat) -> bool {
     match said {
         Some(said) => words.contains(&said),

@@ -80,7 +80,7 @@ pub(crate) struct CleanPart {
 /// What the messages of a format look like.
 #[derive(Clone, Copy)]
 pub(crate) struct EnvelopeFormat {
-    /// The member that says who speaks.
+    /// The member with the role.
     pub(crate) role_key: &'static str,
     /// The member that holds the contents.
     pub(crate) content_key: &'static str,
@@ -106,7 +106,7 @@ pub(crate) struct EnvelopeFormat {
 /// as it is and that it says what its content says; `false` that it needs a closer look.
 #[derive(Clone, Copy)]
 pub(crate) struct PlainForms {
-    /// A text; the flag says whether the model wrote it.
+    /// A text; the flag is true for text of the model.
     pub(crate) text: fn(&RawJson, bool) -> bool,
     /// A call of a function.
     pub(crate) call: fn(&Content, &RawJson, &ToolCall) -> bool,
@@ -166,7 +166,7 @@ pub(crate) type Replaced<'m> = (Cow<'m, Message>, Vec<usize>);
 pub(crate) enum Adjacency {
     /// Right after the message with the calls.
     Next,
-    /// Anywhere before the model speaks again.
+    /// Anywhere before the next message of the model.
     BeforeModel,
 }
 
@@ -233,11 +233,11 @@ pub(crate) struct Rules {
     pub(crate) object_items: bool,
     /// Messages have a known role.
     pub(crate) known_roles: bool,
-    /// Results stand before what the user says in the same message.
+    /// Results stand before contents of the user in the same message.
     pub(crate) results_first: bool,
     /// What the model did stands in a message of the model.
     pub(crate) model_role: bool,
-    /// Arguments of calls are objects, also where a stream broke off inside them.
+    /// Arguments of calls are objects, also where a stream ended inside them.
     pub(crate) object_arguments: bool,
     /// Calls of this vendor go back in the form in which they came.
     pub(crate) native_calls: bool,
@@ -253,7 +253,7 @@ pub(crate) struct Rules {
     pub(crate) only_newest_sealed: bool,
     /// Messages have no members but the known ones.
     pub(crate) known_keys: bool,
-    /// A message says that it is one.
+    /// Messages have their `type`.
     pub(crate) typed_messages: bool,
     /// Whether the history may end with this message of the model, given as JSON text.
     pub(crate) may_end_with: Option<fn(&str) -> bool>,

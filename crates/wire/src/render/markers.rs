@@ -22,7 +22,7 @@ pub struct Markers {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MarkersError {
-    /// The marker before a result does not say whose result it is.
+    /// The marker before a result does not name the tool.
     #[error("the marker before a result must hold {TOOL} once, where the name of the tool goes")]
     NoTool,
     /// A model could take a marker for the form of a call and imitate it.

@@ -4,11 +4,11 @@
 //! result in its place, ids fit and are unique, roles stand where they must, what is sealed for
 //! another account stays behind, what the target has no form for becomes readable text. Nothing
 //! stored is changed; what was changed in the view is listed as a [`Repair`], what could not be
-//! said as a [`Loss`].
+//! expressed as a [`Loss`].
 //!
-//! Rendering is a pure function: the same history gives the same bytes, and a longer history
-//! starts with the rendering of its prefix wherever the vendor's rules permit, because prompt
-//! caches depend on it. A [`Renderer`] goes on from what it has rendered without touching it.
+//! Rendering is a pure function: the same history gives the same bytes, and a longer history starts
+//! with the rendering of its prefix wherever the vendor's rules permit, because prompt caches
+//! depend on it. A [`Renderer`] continues after what it has rendered without touching it.
 //!
 //! ```
 //! use throughline_model::{CallId, Message, Role, ToolCall};
@@ -77,7 +77,8 @@ pub struct Options {
     switches: Switches,
 }
 
-/// One of each for everybody, so that what was rendered with one holds for all that want the same.
+/// Shared instances, so that what was rendered with one can be reused by all callers with the same
+/// options.
 static NATIVE: LazyLock<Arc<dyn ToolHistoryStrategy>> = LazyLock::new(|| Arc::new(Native));
 static TEXT: LazyLock<Arc<dyn ToolHistoryStrategy>> =
     LazyLock::new(|| Arc::new(TextEmbed::default()));
@@ -127,7 +128,7 @@ pub struct Rendered {
     pub system: Option<String>,
     /// The vendor's messages or items.
     pub items: Vec<RenderedItem>,
-    /// What could not be said.
+    /// What could not be expressed.
     pub losses: Vec<Loss>,
     /// What was changed.
     pub repairs: Vec<Repair>,
@@ -188,7 +189,7 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
     let Some(fresh) = renderer(target, options) else {
         return Rendered::default();
     };
-    // First as a renderer that goes on would do it, so that both give the same wherever it can.
+    // First as a renderer that continues would do it, so that both give the same wherever it can.
     let first = straight(history, fresh.clone());
     if !fresh.only_newest_sealed() {
         // No seal grows old there, so leaving some behind would give the same again.
@@ -197,7 +198,7 @@ pub fn render(history: &[Message], target: &Target, options: &Options) -> Render
             .or_else(|Stale| straight(history, fresh.lenient()))
             .unwrap_or_default();
     }
-    // The newest sealed reasoning may go back if the model said nothing after its turn; else none.
+    // The newest sealed reasoning may go back if the model sent nothing after its turn; else none.
     let newest = history
         .iter()
         .rposition(|message| content_filter::has_sealed(message, target));

@@ -1,9 +1,9 @@
 //! Whether the vendor's form of a content still holds together.
 //!
-//! A form is sent back as it is, so it must be one that the vendor takes and must say what the
-//! content says. Imports, edits and old releases leave forms of which that is not true: a member
-//! is missing or of another type, the item is another one than its content. Such a form is put
-//! aside; the content is then said like one that came from elsewhere.
+//! A form is sent back as it is, so it must be one that the vendor takes and must have the same
+//! meaning as the content. Imports, edits and old releases leave forms of which that is not true: a
+//! member is missing or of another type, the item is another one than its content. Such a form is
+//! put aside; the content is then written like one of another vendor.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use crate::{Codec, Losses};
 #[derive(Clone, Copy)]
 pub(super) struct FormChecker<'g> {
     pub(super) target: &'g Target,
-    pub(super) codec: &'g dyn Codec,
+    pub(super) codec: &'g Codec,
     pub(super) switches: Switches,
     pub(super) format: &'static RenderFormat,
     pub(super) rules: &'g Rules,
@@ -135,7 +135,7 @@ fn without_broken_forms<'m>(
     (Cow::Owned(message), broken, plain)
 }
 
-/// Whose word a content is, whatever its message says.
+/// The role that a content belongs to, whatever the role of its message.
 fn role<'m>(message: &'m Message, content: &Content) -> &'m Role {
     match &content.body {
         Body::ToolCall(_) | Body::Reasoning(_) | Body::ApprovalRequest(_) => &Role::Assistant,
@@ -212,7 +212,7 @@ impl NativeContent<'_> {
     }
 }
 
-/// Whether what was read again is what the content says.
+/// Whether the content that was read again is the same.
 fn is_same(found: &Content, content: &Content, format: &RenderFormat) -> bool {
     let slots = |content: &Content| content.vendor.as_ref().map(|vendor| vendor.slots.clone());
     let alike = match (&found.body, &content.body) {
@@ -220,7 +220,7 @@ fn is_same(found: &Content, content: &Content, format: &RenderFormat) -> bool {
             found.family == call.family && found.name == call.name && found.runner == call.runner
         }
         (Body::ToolResult(found), Body::ToolResult(result)) => {
-            // Elsewhere the name is the call's, and results do not say it.
+            // In other formats the name is the call's, and results do not say it.
             let named = !format.named_results || found.name == result.name;
             named && found.family == result.family && found.runner == result.runner
         }

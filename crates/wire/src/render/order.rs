@@ -21,7 +21,7 @@ pub(super) struct Reordered<'m> {
     pub(super) replaced: Vec<ContentAt>,
 }
 
-/// Whether a result only says that there is none: a real one may still come.
+/// Whether a result is a placeholder: the real one may still come.
 pub(super) fn is_placeholder(result: &ToolResult) -> bool {
     match result.outcome {
         Outcome::Expired

@@ -6,7 +6,7 @@ use throughline_model::{
 
 use crate::foreign;
 
-/// What a user says where the target wants one and there is none.
+/// The text of a user message that is inserted where the target requires one.
 pub(super) const CONTINUE: &str = "Continue.";
 
 /// What stands for the result of a call that has none.
@@ -22,7 +22,7 @@ pub(super) fn no_result(status: Option<&Status>) -> &'static str {
     }
 }
 
-/// What stands for a result that says only how it ended.
+/// The text of a result that has an outcome but no output.
 pub(super) fn outcome(outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Ok => None,
@@ -62,7 +62,7 @@ fn part(content: &Content) -> String {
     }
 }
 
-/// A call in words.
+/// A call as text.
 pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
         Arguments::None => String::new(),
@@ -135,7 +135,7 @@ fn short(text: &str) -> String {
     cut
 }
 
-/// A result in words.
+/// A result as text.
 pub(crate) fn result(result: &ToolResult) -> String {
     let name = result.name.as_deref().unwrap_or(result.family.as_str());
     let mark = match result.outcome {

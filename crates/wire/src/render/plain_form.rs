@@ -1,4 +1,4 @@
-//! The forms that nearly everything has, told in one pass over their members.
+//! The forms that nearly everything has, recognised in one pass over their members.
 
 use throughline_model::json::RawJson;
 use throughline_model::{Body, Content, Family, Runner, Slot};
@@ -6,8 +6,8 @@ use throughline_model::{Body, Content, Family, Runner, Slot};
 use super::content_filter;
 use super::format::PlainForms;
 
-/// Whether a form is one that the vendor takes as it is and that says what its content says. No
-/// means that it needs a closer look.
+/// Whether a form is one that the vendor takes as it is and that has the same meaning as its
+/// content. No means that it needs a closer look.
 pub(super) fn is_plain(
     content: &Content,
     raw: &RawJson,
@@ -33,15 +33,15 @@ pub(super) fn is_plain(
 
 /// The members that a plain form has.
 pub(crate) struct FormMembers<'m> {
-    /// The member that says what it is, and the word.
+    /// The member with the tag, and the tag.
     pub(crate) tag: (&'m str, &'m str),
     /// The member with the id of the call.
     pub(crate) id: Option<&'m str>,
     /// The name of the function.
     pub(crate) name: Option<&'m str>,
-    /// The member whose text is kept elsewhere.
+    /// The member whose text is kept in the content.
     pub(crate) text: Option<&'m str>,
-    /// The member whose value is kept elsewhere.
+    /// The member whose value is kept in the content.
     pub(crate) value: Option<&'m str>,
     /// Strings that may be there too.
     pub(crate) strings: &'m [&'m str],

@@ -39,7 +39,7 @@ pub enum RepairKind {
     OutputOnlyKey,
     /// A whole tool group became text.
     TextGroup,
-    /// A signature placeholder was set on a call from elsewhere.
+    /// A signature placeholder was set on a call of another vendor.
     SignaturePlaceholder,
     /// A call of the vendor without a result was left out.
     UnansweredVendorCall,
@@ -47,7 +47,7 @@ pub enum RepairKind {
     Role,
     /// What the service has already was left out.
     Chained,
-    /// What the vendor's form of a content says does not hold together, so it was said anew.
+    /// The vendor's form of a content is inconsistent, so the content was written anew.
     BrokenForm,
 }
 

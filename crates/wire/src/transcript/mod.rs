@@ -136,7 +136,7 @@ fn frames(bytes: &[u8], limits: sse::Limits) -> Result<Vec<sse::Frame>, DecodeEr
     Ok(frames)
 }
 
-fn document(codec: &dyn Codec, value: &Value<'_>) -> Result<Transcript, DecodeError> {
+fn document(codec: &Codec, value: &Value<'_>) -> Result<Transcript, DecodeError> {
     if let Some(items) = value.as_array() {
         return array(codec, items);
     }
@@ -160,7 +160,7 @@ fn document(codec: &dyn Codec, value: &Value<'_>) -> Result<Transcript, DecodeEr
     }
 }
 
-fn array(codec: &dyn Codec, items: &[Value<'_>]) -> Result<Transcript, DecodeError> {
+fn array(codec: &Codec, items: &[Value<'_>]) -> Result<Transcript, DecodeError> {
     let responses = items
         .iter()
         .all(|item| codec.document_kind(item) == DocumentKind::Response);
@@ -180,7 +180,7 @@ fn array(codec: &dyn Codec, items: &[Value<'_>]) -> Result<Transcript, DecodeErr
     Ok(Transcript::of(codec.decode_messages(items)?))
 }
 
-/// Write a transcript in a format; what the format cannot say is noted.
+/// Write a transcript in a format; what the format cannot express is noted.
 pub fn write(transcript: &Transcript, format: &Format, losses: &mut Losses) -> String {
     let codec = match format {
         Format::Neutral => return neutral::write(transcript),

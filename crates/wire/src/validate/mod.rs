@@ -1,11 +1,11 @@
 //! Would this vendor accept this history? Every rule of the rule sheet, checked before sending.
 //!
-//! The checks read the request's JSON themselves and know nothing of codecs and renderers, so
-//! that a mistake there cannot hide here. They refuse what a rule refuses and nothing else: where
-//! the sheet is silent, anything goes. Rules are data too, see [`RULES`]; what cannot be told from
-//! a request alone is in the [`Profile`].
+//! The checks read the request's JSON themselves and know nothing of codecs and renderers, so that
+//! a mistake there cannot hide here. They refuse what a rule refuses and nothing else: where the
+//! sheet is silent, anything goes. Rules are data too, see [`RULES`]; what cannot be seen in a
+//! request alone is in the [`Profile`].
 //!
-//! Not here on purpose: mending. A [`Violation`] says how to mend; the renderer does it.
+//! Not here on purpose: repairing. A [`Violation`] has advice; the renderer repairs.
 //!
 //! ```
 //! use throughline_model::json;

@@ -4,10 +4,10 @@ use throughline_model::Wire;
 
 use super::issued::Issued;
 
-/// What a vendor goes by and a request does not say.
+/// What a vendor's rules depend on and a request does not contain.
 ///
-/// What a request body does say (`store`, `thinking`, `previous_response_id`, …) counts more than
-/// the profile.
+/// What a request body does contain (`store`, `thinking`, `previous_response_id`, …) counts more
+/// than the profile.
 ///
 /// ```
 /// use throughline_wire::Wire;

@@ -20,7 +20,7 @@ pub struct Rule {
 /// What it takes to check a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleClass {
-    /// The request alone tells.
+    /// The request alone is enough.
     History,
     /// It depends on this field of the profile.
     NeedsProfile(ProfileField),

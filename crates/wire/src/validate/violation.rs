@@ -5,7 +5,7 @@ use throughline_model::json::{ArrayWriter, ObjectWriter, push_string};
 /// One reason for a vendor to refuse a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule, such as `O-1`; [`rule`](super::rule) says more about it.
+    /// The rule, such as `O-1`; [`rule`](super::rule) describes it.
     pub rule: &'static str,
     /// Where, with the vendor's way to write an index and the keys of the request: `input[3].call_id`,
     /// `messages.3.content.1`. Of a bare array the place is given as if it stood in its body.
@@ -14,7 +14,7 @@ pub struct Violation {
     pub items: Vec<String>,
     /// What is wrong and how to mend it.
     pub message: String,
-    /// What the vendor says to it, where that is known; `…` stands for a part that varies.
+    /// The vendor's error text, where it is known; `…` stands for a part that varies.
     pub vendor_text: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use throughline_wire::anthropic::BLOCK_TYPES;
 use throughline_wire::sse::{self, Frame};
 use throughline_wire::{Codec, DocumentKind, ItemRole, Losses, Wire, assemble, codec};
 
-fn anthropic() -> &'static dyn Codec {
+fn anthropic() -> &'static Codec {
     codec(&Wire::Anthropic).unwrap()
 }
 

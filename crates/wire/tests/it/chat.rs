@@ -12,9 +12,9 @@ use throughline_model::{
     pairs,
 };
 use throughline_testkit::{Rng, property};
-use throughline_wire::openai_chat::OpenAiChat;
+use throughline_wire::openai_chat::CODEC;
 use throughline_wire::sse::Frame;
-use throughline_wire::{Codec, Losses, Wire, assemble, codec};
+use throughline_wire::{Losses, Wire, assemble, codec};
 
 const VENDOR: &str = "openai-chat";
 
@@ -57,13 +57,13 @@ fn calls(messages: &[Message]) -> Vec<&ToolCall> {
 #[test]
 fn every_example_comes_back_as_it_was() {
     for array in all_arrays() {
-        messages_survive(&OpenAiChat, &array).unwrap();
+        messages_survive(&CODEC, &array).unwrap();
     }
     for (name, body) in fixtures(VENDOR, "request") {
-        request_survives(&OpenAiChat, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        request_survives(&CODEC, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     for (name, body) in fixtures(VENDOR, "response") {
-        response_survives(&OpenAiChat, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        response_survives(&CODEC, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
@@ -74,10 +74,10 @@ fn a_call_of_the_catalogue_and_its_result_share_one_id() {
         return;
     };
     let joined = format!("{},{}", &function[..function.len() - 1], &result[1..]);
-    let messages = messages_survive(&OpenAiChat, &joined).unwrap();
+    let messages = messages_survive(&CODEC, &joined).unwrap();
     assert_eq!(pairs(&messages).len(), 1);
     assert_eq!(calls(&messages)[0].call.origin(), Origin::Natural);
-    let custom = decode(&OpenAiChat, custom);
+    let custom = decode(&CODEC, custom);
     assert_eq!(calls(&custom)[0].family.as_str(), "custom");
 }
 
@@ -85,21 +85,21 @@ fn a_call_of_the_catalogue_and_its_result_share_one_id() {
 fn unknown_members_come_back_wherever_they_stand() {
     let arrays = all_arrays();
     unknown_members_survive("chat messages keep unknown members", 600, &arrays, |text| {
-        messages_survive(&OpenAiChat, text).map(|_| ())
+        messages_survive(&CODEC, text).map(|_| ())
     });
     let requests = texts("request");
     unknown_members_survive(
         "chat requests keep unknown members",
         200,
         &requests,
-        |text| request_survives(&OpenAiChat, text),
+        |text| request_survives(&CODEC, text),
     );
     let responses = texts("response");
     unknown_members_survive(
         "chat responses keep unknown members, streamed too",
         600,
         &responses,
-        |text| response_survives(&OpenAiChat, text).map(|_| ()),
+        |text| response_survives(&CODEC, text).map(|_| ()),
     );
 }
 
@@ -109,15 +109,15 @@ fn damaged_input_is_an_error_at_worst() {
     for kind in ["request", "response", "stream"] {
         texts.extend(fixtures(VENDOR, kind).into_iter().map(|(_, text)| text));
     }
-    damage_never_panics("chat reads damage without panic", 3000, &OpenAiChat, &texts);
+    damage_never_panics("chat reads damage without panic", 3000, &CODEC, &texts);
     let name = "chat refuses or keeps values of the wrong kind";
-    wrong_kinds_never_vanish(name, 3000, &OpenAiChat, &texts);
+    wrong_kinds_never_vanish(name, 3000, &CODEC, &texts);
 }
 
 #[test]
 fn calls_without_ids_are_answered_in_their_order() {
     let (_, array) = &fixtures(VENDOR, "messages-without-ids")[0];
-    let messages = messages_survive(&OpenAiChat, array).unwrap();
+    let messages = messages_survive(&CODEC, array).unwrap();
     let found: Vec<_> = pairs(&messages)
         .iter()
         .map(|pair| (pair.call.content, pair.result.content))
@@ -137,7 +137,7 @@ fn calls_without_ids_are_answered_in_their_order() {
 #[test]
 fn old_functions_are_answered_by_name() {
     let (_, array) = &fixtures(VENDOR, "messages-legacy")[0];
-    let messages = messages_survive(&OpenAiChat, array).unwrap();
+    let messages = messages_survive(&CODEC, array).unwrap();
     let found: Vec<_> = pairs(&messages)
         .iter()
         .map(|pair| (pair.call.message, pair.result.message))
@@ -159,14 +159,14 @@ fn streams() -> Vec<(String, Vec<Frame>, String)> {
 #[test]
 fn a_stream_adds_up_to_the_body() {
     for (name, frames, body) in streams() {
-        let whole = OpenAiChat
+        let whole = CODEC
             .decode_response(&json::parse(&body).unwrap())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let streamed = assemble(&OpenAiChat, &frames).unwrap();
-        let written = OpenAiChat.encode_response(&streamed, &mut Losses::default());
+        let streamed = assemble(&CODEC, &frames).unwrap();
+        let written = CODEC.encode_response(&streamed, &mut Losses::default());
         assert_eq!(written, body, "{name}");
         assert_eq!(streamed, whole, "{name}");
-        response_survives(&OpenAiChat, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        response_survives(&CODEC, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
@@ -183,7 +183,7 @@ fn a_stream_of_the_catalogue_gives_its_calls() {
         }
         seen += 1;
         let frames = frames(stream.get("events").unwrap().as_array().unwrap());
-        let response = assemble(&OpenAiChat, &frames).unwrap();
+        let response = assemble(&CODEC, &frames).unwrap();
         let expected: Vec<_> = stream
             .get("expect")
             .unwrap()
@@ -214,7 +214,7 @@ fn a_stream_of_the_catalogue_gives_its_calls() {
         assert_eq!(found, expected);
         assert_eq!(response.stop, Stop::ToolCalls);
         assert_eq!(response.usage.unwrap().total, Some(119));
-        every_cut_shows(&OpenAiChat, &frames);
+        every_cut_shows(&CODEC, &frames);
     }
     assert_eq!(seen, 1);
 }
@@ -223,16 +223,16 @@ fn a_stream_of_the_catalogue_gives_its_calls() {
 fn neither_chunks_nor_cuts_show_in_a_stream() {
     let mut rng = Rng::new(7);
     for (_, frames, _) in streams() {
-        chunking_does_not_show(&OpenAiChat, &frames, &mut rng);
-        every_cut_shows(&OpenAiChat, &frames);
+        chunking_does_not_show(&CODEC, &frames, &mut rng);
+        every_cut_shows(&CODEC, &frames);
     }
 }
 
 #[test]
 fn what_is_shown_live_is_what_comes_out() {
     for (name, frames, _) in streams() {
-        let whole = assemble(&OpenAiChat, &frames).unwrap();
-        let mut decoder = OpenAiChat.stream();
+        let whole = assemble(&CODEC, &frames).unwrap();
+        let mut decoder = CODEC.stream();
         let mut live = Fold::new();
         for frame in &frames {
             for event in decoder.push(frame).unwrap() {
@@ -275,14 +275,14 @@ fn minted_ids_are_the_same_streamed_and_whole() {
         .into_iter()
         .find(|(name, ..)| name.contains("no-ids-no-index"))
         .unwrap();
-    let streamed = assemble(&OpenAiChat, &frames).unwrap();
+    let streamed = assemble(&CODEC, &frames).unwrap();
     let ids: Vec<_> = calls(&streamed.messages)
         .iter()
         .map(|call| call.call.clone())
         .collect();
     assert_eq!(ids.len(), 3);
     let mut live = Fold::new();
-    let mut decoder = OpenAiChat.stream();
+    let mut decoder = CODEC.stream();
     for frame in &frames[..frames.len() - 2] {
         decoder
             .push(frame)
@@ -298,7 +298,7 @@ fn minted_ids_are_the_same_streamed_and_whole() {
         .collect();
     assert_eq!(cut_ids, ids);
     assert!(ids.iter().all(|id| !body.contains(id.value())));
-    let written = OpenAiChat.encode_response(&streamed, &mut Losses::default());
+    let written = CODEC.encode_response(&streamed, &mut Losses::default());
     assert!(ids.iter().all(|id| !written.contains(id.value())));
 }
 
@@ -324,7 +324,7 @@ fn streams_with_lost_doubled_and_swapped_frames_never_panic() {
                 }
             }
         }
-        let _ = assemble(&OpenAiChat, &frames);
+        let _ = assemble(&CODEC, &frames);
         Ok(())
     });
 }

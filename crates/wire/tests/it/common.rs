@@ -33,7 +33,7 @@ impl Entry {
         format!("{} {}{case}", self.wire, self.wire_type)
     }
 
-    pub(crate) fn codec(&self) -> &'static dyn Codec {
+    pub(crate) fn codec(&self) -> &'static Codec {
         codec(&self.wire).expect("entries are only listed for known formats")
     }
 
@@ -180,7 +180,7 @@ pub(crate) fn streams() -> Vec<Stream> {
 
 /// Decode an array of messages or items.
 pub(crate) fn decode(
-    codec: &dyn Codec,
+    codec: &Codec,
     array: &str,
 ) -> Result<Vec<throughline_model::Message>, String> {
     let value = json::parse(array).map_err(|error| error.to_string())?;

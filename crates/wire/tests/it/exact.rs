@@ -33,7 +33,7 @@ pub(crate) fn compact(text: &str) -> String {
     RawJson::new(text).unwrap().get().to_owned()
 }
 
-pub(crate) fn decode(codec: &dyn Codec, array: &str) -> Vec<Message> {
+pub(crate) fn decode(codec: &Codec, array: &str) -> Vec<Message> {
     let value = json::parse(array).unwrap();
     codec
         .decode_messages(value.as_array().unwrap())
@@ -41,7 +41,7 @@ pub(crate) fn decode(codec: &dyn Codec, array: &str) -> Vec<Message> {
 }
 
 /// Read and write an array of messages, straight and by way of the stored form.
-pub(crate) fn messages_survive(codec: &dyn Codec, array: &str) -> Result<Vec<Message>, String> {
+pub(crate) fn messages_survive(codec: &Codec, array: &str) -> Result<Vec<Message>, String> {
     let value = json::parse(array).map_err(|error| error.to_string())?;
     let items = value.as_array().ok_or("not an array")?;
     let messages = codec
@@ -62,7 +62,7 @@ pub(crate) fn messages_survive(codec: &dyn Codec, array: &str) -> Result<Vec<Mes
     Ok(messages)
 }
 
-pub(crate) fn request_survives(codec: &dyn Codec, body: &str) -> Result<(), String> {
+pub(crate) fn request_survives(codec: &Codec, body: &str) -> Result<(), String> {
     let value = json::parse(body).map_err(|error| error.to_string())?;
     let request = codec
         .decode_request(&value)
@@ -72,7 +72,7 @@ pub(crate) fn request_survives(codec: &dyn Codec, body: &str) -> Result<(), Stri
 }
 
 /// Read and write a response body, whole and as a stream.
-pub(crate) fn response_survives(codec: &dyn Codec, body: &str) -> Result<Response, String> {
+pub(crate) fn response_survives(codec: &Codec, body: &str) -> Result<Response, String> {
     let value = json::parse(body).map_err(|error| error.to_string())?;
     let response = codec
         .decode_response(&value)
@@ -116,7 +116,7 @@ pub(crate) fn unknown_members_survive(
 }
 
 /// Whatever is done to a text, reading it gives an error at worst.
-pub(crate) fn damage_never_panics(name: &str, cases: u64, codec: &dyn Codec, texts: &[String]) {
+pub(crate) fn damage_never_panics(name: &str, cases: u64, codec: &Codec, texts: &[String]) {
     property(name, cases, |rng, _| {
         let text = rng.pick(texts).as_bytes().to_vec();
         let mut bytes = mutate::flip(&text, rng);
@@ -136,7 +136,7 @@ pub(crate) fn damage_never_panics(name: &str, cases: u64, codec: &dyn Codec, tex
     });
 }
 
-fn read_as_everything(codec: &dyn Codec, value: &Value<'_>) {
+fn read_as_everything(codec: &Codec, value: &Value<'_>) {
     let mut losses = Losses::default();
     codec.document_kind(value);
     if let Ok(messages) = codec.decode_messages(value.as_array().unwrap_or_default()) {
@@ -155,12 +155,7 @@ fn read_as_everything(codec: &dyn Codec, value: &Value<'_>) {
 }
 
 /// Any value replaced by one of another kind: an error, or everything comes back as it was.
-pub(crate) fn wrong_kinds_never_vanish(
-    name: &str,
-    cases: u64,
-    codec: &dyn Codec,
-    texts: &[String],
-) {
+pub(crate) fn wrong_kinds_never_vanish(name: &str, cases: u64, codec: &Codec, texts: &[String]) {
     let kinds = ["null", "7", "\"\"", "[]", "{}", "true", "[1]", "{\"a\":1}"];
     property(name, cases, |rng, _| {
         let text = rng.pick(texts);
@@ -214,7 +209,7 @@ pub(crate) fn frames(events: &[Value<'_>]) -> Vec<Frame> {
 }
 
 /// However the bytes of a stream are cut, the same response comes out.
-pub(crate) fn chunking_does_not_show(codec: &dyn Codec, list: &[Frame], rng: &mut Rng) {
+pub(crate) fn chunking_does_not_show(codec: &Codec, list: &[Frame], rng: &mut Rng) {
     let whole = assemble(codec, list).unwrap();
     let mut text = String::new();
     for frame in list {
@@ -234,7 +229,7 @@ pub(crate) fn chunking_does_not_show(codec: &dyn Codec, list: &[Frame], rng: &mu
 }
 
 /// A stream cut anywhere gives an incomplete response, never half a message as a whole one.
-pub(crate) fn every_cut_shows(codec: &dyn Codec, list: &[Frame]) {
+pub(crate) fn every_cut_shows(codec: &Codec, list: &[Frame]) {
     let whole = assemble(codec, list).unwrap();
     for cut in 0..list.len() {
         let response = assemble(codec, &list[..cut]).unwrap();

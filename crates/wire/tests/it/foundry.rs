@@ -9,8 +9,8 @@ use crate::exact::{
 use throughline_model::json::{self, Value};
 use throughline_model::{Arguments, Content, Message, Origin, Pairing, Stop, pairs};
 use throughline_testkit::Rng;
-use throughline_wire::foundry::{Foundry, ITEM_TYPES};
-use throughline_wire::{Codec, Losses, assemble, openai_responses};
+use throughline_wire::foundry::{CODEC, ITEM_TYPES};
+use throughline_wire::{Losses, assemble, openai_responses};
 
 const VENDOR: &str = "foundry";
 
@@ -57,20 +57,20 @@ fn contents(messages: &[Message]) -> impl Iterator<Item = &Content> {
 #[test]
 fn every_example_comes_back_as_it_was() {
     for array in all_arrays() {
-        messages_survive(&Foundry, &array).unwrap();
+        messages_survive(&CODEC, &array).unwrap();
     }
     for (name, body) in fixtures(VENDOR, "request") {
-        request_survives(&Foundry, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        request_survives(&CODEC, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     for (name, body) in fixtures(VENDOR, "response") {
-        response_survives(&Foundry, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        response_survives(&CODEC, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
 #[test]
 fn every_example_is_what_the_catalogue_says() {
     for example in examples() {
-        let messages = decode(&Foundry, &example.text);
+        let messages = decode(&CODEC, &example.text);
         let first = contents(&messages).next().unwrap();
         let (family, origin) = match (first.as_tool_call(), first.as_tool_result()) {
             (Some(call), _) => (&call.family, call.call.origin()),
@@ -113,7 +113,7 @@ fn both_halves_of_a_pair_share_one_id() {
             &call.text[..call.text.len() - 1],
             &output.text[1..]
         );
-        let messages = messages_survive(&Foundry, &joined).unwrap();
+        let messages = messages_survive(&CODEC, &joined).unwrap();
         assert_eq!(pairs(&messages).len(), 1, "{}", call.tag);
         seen += 1;
     }
@@ -123,7 +123,7 @@ fn both_halves_of_a_pair_share_one_id() {
 #[test]
 fn our_own_pairs_share_their_ids_under_each_spelling() {
     let (_, array) = &fixtures(VENDOR, "items-pairs")[0];
-    let messages = messages_survive(&Foundry, array).unwrap();
+    let messages = messages_survive(&CODEC, array).unwrap();
     let ids: Vec<_> = pairs(&messages)
         .iter()
         .map(|pair| {
@@ -139,14 +139,14 @@ fn our_own_pairs_share_their_ids_under_each_spelling() {
 fn unknown_members_come_back_wherever_they_stand() {
     let arrays = all_arrays();
     unknown_members_survive("foundry items keep unknown members", 600, &arrays, |text| {
-        messages_survive(&Foundry, text).map(|_| ())
+        messages_survive(&CODEC, text).map(|_| ())
     });
     for kind in ["request", "response"] {
         let bodies: Vec<_> = fixtures(VENDOR, kind).into_iter().map(|(_, t)| t).collect();
         let name = format!("foundry {kind}s keep unknown members");
         unknown_members_survive(&name, 200, &bodies, |text| match kind {
-            "request" => request_survives(&Foundry, text),
-            _ => response_survives(&Foundry, text).map(|_| ()),
+            "request" => request_survives(&CODEC, text),
+            _ => response_survives(&CODEC, text).map(|_| ()),
         });
     }
 }
@@ -157,9 +157,9 @@ fn damaged_input_is_an_error_at_worst() {
     for kind in ["request", "response", "stream"] {
         texts.extend(fixtures(VENDOR, kind).into_iter().map(|(_, text)| text));
     }
-    damage_never_panics("foundry reads damage without panic", 2000, &Foundry, &texts);
+    damage_never_panics("foundry reads damage without panic", 2000, &CODEC, &texts);
     let name = "foundry refuses or keeps values of the wrong kind";
-    wrong_kinds_never_vanish(name, 3000, &Foundry, &texts);
+    wrong_kinds_never_vanish(name, 3000, &CODEC, &texts);
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn a_stream_gives_its_calls_and_the_whole_body() {
         let value = json::parse(&text).unwrap();
         let events = value.get("events").unwrap().as_array().unwrap();
         let frames = frames(events);
-        let streamed = assemble(&Foundry, &frames).unwrap();
+        let streamed = assemble(&CODEC, &frames).unwrap();
         let body = events.last().unwrap().get("response").unwrap();
-        assert_eq!(streamed, Foundry.decode_response(body).unwrap(), "{name}");
-        let written = Foundry.encode_response(&streamed, &mut Losses::default());
+        assert_eq!(streamed, CODEC.decode_response(body).unwrap(), "{name}");
+        let written = CODEC.encode_response(&streamed, &mut Losses::default());
         assert_eq!(written, compact(body.raw()), "{name}");
         let found: Vec<_> = contents(&streamed.messages)
             .filter_map(Content::as_tool_call)
@@ -201,8 +201,8 @@ fn a_stream_gives_its_calls_and_the_whole_body() {
             .collect();
         assert_eq!(found, expected, "{name}");
         assert_eq!(streamed.stop, Stop::ToolCalls);
-        chunking_does_not_show(&Foundry, &frames, &mut rng);
-        every_cut_shows(&Foundry, &frames);
+        chunking_does_not_show(&CODEC, &frames, &mut rng);
+        every_cut_shows(&CODEC, &frames);
     }
 }
 

@@ -9,7 +9,7 @@ use throughline_wire::sse::{Decoder, End, Frame, Limits, write_frame};
 use throughline_wire::{Codec, Losses, Wire, assemble, codec};
 
 /// The codec of a format.
-pub(crate) fn of(wire: &Wire) -> &'static dyn Codec {
+pub(crate) fn of(wire: &Wire) -> &'static Codec {
     codec(wire).expect("the format has a codec")
 }
 

@@ -1,4 +1,4 @@
-//! Histories as nobody would write them: several vendors mixed, cut, shuffled and damaged.
+//! Unnatural histories: several vendors mixed, cut, shuffled and damaged.
 
 use throughline_model::json::{self, RawJson, Value};
 use throughline_model::{
@@ -14,7 +14,7 @@ use crate::common::{Entry, decode, entries};
 /// What histories are made of.
 pub(crate) struct Histories {
     entries: Vec<Entry>,
-    codecs: Vec<&'static dyn Codec>,
+    codecs: Vec<&'static Codec>,
 }
 
 impl Histories {
@@ -54,7 +54,7 @@ impl Histories {
         history
     }
 
-    fn codec(&self, rng: &mut Rng, most: &Wire) -> &'static dyn Codec {
+    fn codec(&self, rng: &mut Rng, most: &Wire) -> &'static Codec {
         match codec(most) {
             Some(codec) if rng.bool() => codec,
             _ => *rng.pick(&self.codecs),
@@ -62,7 +62,7 @@ impl Histories {
     }
 
     /// The same as a vendor would have said it.
-    fn said_by(&self, codec: &dyn Codec, part: &[Message]) -> Vec<Message> {
+    fn said_by(&self, codec: &Codec, part: &[Message]) -> Vec<Message> {
         let array = codec.encode_messages(part, &mut Losses::default());
         decode(codec, &array).unwrap()
     }
@@ -92,7 +92,7 @@ impl Histories {
 
 /// Thoughts of a vendor before some of what its model said: sealed or not, with an id that is new
 /// or not.
-fn think(rng: &mut Rng, codec: &dyn Codec, part: &mut [Message], number: usize) {
+fn think(rng: &mut Rng, codec: &Codec, part: &mut [Message], number: usize) {
     for (index, message) in part.iter_mut().enumerate() {
         if message.role != Role::Assistant || rng.chance(0.4) {
             continue;

@@ -22,7 +22,7 @@ fn same(a: &str, b: &str) -> Result<(), String> {
 }
 
 /// The formats that have a codec.
-fn codecs() -> Vec<&'static dyn Codec> {
+fn codecs() -> Vec<&'static Codec> {
     Wire::KNOWN.iter().filter_map(codec).collect()
 }
 
@@ -151,7 +151,7 @@ fn decode_then_encode_is_the_identity_for_arrays() {
     }
 }
 
-fn of(entries: &[Entry], codec: &dyn Codec) -> Vec<Entry> {
+fn of(entries: &[Entry], codec: &Codec) -> Vec<Entry> {
     entries
         .iter()
         .filter(|entry| entry.wire == codec.wire())
@@ -160,7 +160,7 @@ fn of(entries: &[Entry], codec: &dyn Codec) -> Vec<Entry> {
 }
 
 /// A response body made by its codec from things that a model says.
-fn response(codec: &dyn Codec, entries: &[Entry], rng: &mut Rng, size: usize) -> Response {
+fn response(codec: &Codec, entries: &[Entry], rng: &mut Rng, size: usize) -> Response {
     let mut contents: Vec<Content> = Vec::new();
     for message in messages::plain_history(rng, size.min(10)) {
         if message.role == Role::Assistant {

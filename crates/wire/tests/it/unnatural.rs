@@ -21,7 +21,7 @@ enum Why {
     OneItemByPlace,
     /// A call of the vendor whose result never comes as an item.
     NeverAnswered,
-    /// A result that nobody called for; its id is only a handle.
+    /// A result without a call; its id is only a handle.
     NeverCalled,
 }
 

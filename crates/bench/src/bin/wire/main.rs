@@ -43,7 +43,7 @@ fn prose(rng: &mut Rng, words: usize) -> String {
 }
 
 /// A response of about 100 KB: text, and calls with arguments, as agents get them.
-fn body(codec: &dyn Codec) -> String {
+fn body(codec: &Codec) -> String {
     let mut rng = Rng::new(7);
     let mut contents = Vec::new();
     let mut size = 0;
@@ -77,7 +77,7 @@ fn body(codec: &dyn Codec) -> String {
     codec.encode_response(&response, &mut Losses::default())
 }
 
-fn bodies(codec: &dyn Codec) -> bool {
+fn bodies(codec: &Codec) -> bool {
     let body = body(codec);
     let value: serde_json::Value = match serde_json::from_str(&body) {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! Which form a model is sent a history in, by its name.
+//! The format in which a model is sent a history, by the model's name.
 
 use std::sync::Arc;
 

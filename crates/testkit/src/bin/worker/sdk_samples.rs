@@ -88,7 +88,7 @@ fn settings(arguments: &[String]) -> Result<SampleOptions, String> {
     })
 }
 
-fn write_all(target: &dyn Codec, settings: &SampleOptions) -> Result<(), String> {
+fn write_all(target: &Codec, settings: &SampleOptions) -> Result<(), String> {
     let others = others(target)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(settings.seed);
@@ -115,11 +115,11 @@ fn write_all(target: &dyn Codec, settings: &SampleOptions) -> Result<(), String>
 
 /// Another vendor: its codec, and its examples of the catalogue as messages.
 struct Other {
-    codec: &'static dyn Codec,
+    codec: &'static Codec,
     examples: Vec<Vec<Message>>,
 }
 
-fn others(target: &dyn Codec) -> Result<Vec<Other>, String> {
+fn others(target: &Codec) -> Result<Vec<Other>, String> {
     let catalogue = json::parse(CATALOGUE).map_err(|error| error.to_string())?;
     let rows = catalogue.as_array().unwrap_or_default();
     let mut others = Vec::new();
@@ -180,7 +180,7 @@ fn wrap(wire: &Wire, tag: &str, example: &Value<'_>) -> String {
     }
 }
 
-fn read(codec: &dyn Codec, array: &str) -> Result<Vec<Message>, String> {
+fn read(codec: &Codec, array: &str) -> Result<Vec<Message>, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}: {array}", codec.wire());
     let value = json::parse(array).map_err(|error| failed(&error))?;
     codec
@@ -190,7 +190,7 @@ fn read(codec: &dyn Codec, array: &str) -> Result<Vec<Message>, String> {
 
 /// The samples of one history.
 struct Samples<'s> {
-    target: &'s dyn Codec,
+    target: &'s Codec,
     others: &'s [Other],
     rng: &'s mut Rng,
     size: usize,

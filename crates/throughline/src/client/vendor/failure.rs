@@ -12,7 +12,7 @@ use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind, Secret};
 
 /// The error of a response whose status is not a success.
-pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader) -> ClientError {
+pub(super) async fn refused(codec: &Codec, head: &Head, mut body: BodyReader) -> ClientError {
     // If the body cannot be read, the status alone decides.
     let body = body.whole().await.unwrap_or_default();
     let value = parse_bytes(&body, Limits::default());
@@ -27,7 +27,7 @@ pub(super) async fn refused(codec: &dyn Codec, head: &Head, mut body: BodyReader
 }
 
 /// The error in a body: in the vendor's form, or in that of a gateway in front of it.
-pub(super) fn error_in_body(codec: &dyn Codec, body: &Value<'_>) -> Option<VendorError> {
+pub(super) fn error_in_body(codec: &Codec, body: &Value<'_>) -> Option<VendorError> {
     codec.decode_error(body).or_else(|| {
         let error = body.get("error").filter(|error| !error.is_null());
         let inner = error.filter(|error| error.as_object().is_some());

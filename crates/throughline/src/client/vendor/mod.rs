@@ -51,7 +51,7 @@ pub use vendors::{Anthropic, Foundry, Gemini, OpenAi};
 /// A vendor client without layers. See [`ClientBuilder`].
 pub struct VendorClient {
     dialect: &'static Dialect,
-    codec: &'static dyn Codec,
+    codec: &'static Codec,
     abilities: Abilities,
     model: Option<String>,
     base: Base,

@@ -15,7 +15,7 @@ use crate::client::{ClientError, ErrorKind};
 
 /// The events of one answer. It ends after [`Event::Finished`] or an error.
 pub(super) struct EventReader {
-    codec: &'static dyn Codec,
+    codec: &'static Codec,
     head: Head,
     body: BodyReader,
     memory: AnswerMemory,
@@ -36,7 +36,7 @@ pub(super) struct EventReader {
 
 impl EventReader {
     pub(super) fn new(
-        codec: &'static dyn Codec,
+        codec: &'static Codec,
         answer: VendorAnswer,
         limits: Limits,
         end_mark: EndMark,

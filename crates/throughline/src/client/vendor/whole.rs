@@ -10,7 +10,7 @@ use super::{failure, token_counts};
 use crate::client::{ClientError, ErrorKind};
 
 /// The response in a body. Anything but a complete answer is an error.
-pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Response, ClientError> {
+pub(super) fn read(codec: &Codec, head: &Head, body: &[u8]) -> Result<Response, ClientError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(head.error(ErrorKind::Cut, "the answer is empty"));
     }
@@ -45,7 +45,7 @@ pub(super) fn read(codec: &dyn Codec, head: &Head, body: &[u8]) -> Result<Respon
     Ok(response)
 }
 
-fn decode(codec: &dyn Codec, value: &Value<'_>) -> Result<Response, DecodeError> {
+fn decode(codec: &Codec, value: &Value<'_>) -> Result<Response, DecodeError> {
     if value.as_array().is_none() || !codec.streams_as_array() {
         return codec.decode_response(value);
     }
@@ -72,7 +72,7 @@ pub(super) fn malformed(head: &Head, error: DecodeError) -> ClientError {
 }
 
 /// The error in a body that should be an answer.
-pub(super) fn error_instead(codec: &dyn Codec, head: &Head, value: &Value<'_>) -> ClientError {
+pub(super) fn error_instead(codec: &Codec, head: &Head, value: &Value<'_>) -> ClientError {
     match failure::error_in_body(codec, value) {
         Some(error) => head.vendor(error),
         None => head.error(ErrorKind::Unavailable, "the service tells of an error"),

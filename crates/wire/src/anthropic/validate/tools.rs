@@ -159,7 +159,7 @@ impl Checker<'_> {
             .iter()
             .rposition(|group| group.role == Role::Assistant);
         for (place, group) in groups.iter().enumerate() {
-            // A turn that was paused goes on where it stopped, maybe after results of the client.
+            // A turn that was paused continues where it stopped, maybe after results of the client.
             let resumed = Some(place) == last
                 && groups
                     .get(place + 1)

@@ -239,7 +239,7 @@ impl Checker<'_> {
         Some(part)
     }
 
-    /// What the model's generation and the list of issued ids say about a part.
+    /// Check a part against the model's generation and the list of issued ids.
     fn tool_part(&mut self, part: &Part<'_, '_>, place: &Path<'_>) {
         let generation = self.profile.generation;
         let id = part.id();

@@ -83,7 +83,7 @@ impl Checker<'_> {
                 }
                 places.pop_front()
             });
-            // There may be more results than calls, which is said above.
+            // There may be more results than calls, which is reported above.
             let Some(at) = same.or_else(|| left.first().copied()) else {
                 continue;
             };

@@ -32,7 +32,7 @@ pub(super) enum Runner {
     Service,
     /// A shell call: the client, unless it names a container of the vendor.
     ByEnvironment,
-    /// A tool search: `execution` says it, else the presence of a call id.
+    /// A tool search: `execution` decides, else the presence of a call id.
     ByExecution,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Side {
     Model,
     /// Items that the application makes.
     Client,
-    /// A message: its role says it. A tool search output: `execution` says it.
+    /// A message, by its role. A tool search output, by `execution`.
     Tells,
 }
 

@@ -1,4 +1,4 @@
-//! OpenAI Responses. Foundry speaks the same protocol and has more rules, marked with the flavour.
+//! OpenAI Responses. Foundry speaks the same protocol and has more rules, marked with the service.
 
 mod items;
 mod message;
@@ -196,7 +196,7 @@ impl Checker<'_> {
         items
     }
 
-    /// The item's type, said or implied; reports what is none.
+    /// The item's type, given or implied; reports an unknown one.
     fn tag(&mut self, value: &Value<'_>, path: &Path<'_>) -> String {
         let said = member(value, "type");
         if let Some(tag) = said.and_then(Value::as_str) {

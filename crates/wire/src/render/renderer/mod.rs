@@ -30,7 +30,7 @@ use crate::{Codec, Loss, LossKind, Losses, vendors};
 pub struct RenderedItem {
     /// The vendor's message or item, as JSON text.
     pub json: String,
-    /// The messages of the history that it says; empty for one that was put in.
+    /// The messages of the history that it represents; empty for one that was inserted.
     pub from: Range<usize>,
 }
 
@@ -90,11 +90,11 @@ type ContentPosition = (usize, usize);
 /// Renders a history message by message. What was rendered stays as it is; only the end of the
 /// history ([`Renderer::tail`]) is provisional.
 ///
-/// A renderer that has seen a history can be kept and goes on with new messages without touching
+/// A renderer that has seen a history can be kept and continues with new messages without touching
 /// the old ones.
 #[derive(Clone)]
 pub struct Renderer {
-    codec: &'static dyn Codec,
+    codec: &'static Codec,
     strategy: Arc<dyn ToolHistoryStrategy>,
     switches: Switches,
     target: Target,
@@ -114,7 +114,7 @@ pub struct Renderer {
     closed: HashSet<Box<str>>,
     /// Ids of calls that have their result.
     answered: HashSet<Box<str>>,
-    /// Ids of calls whose result only says that there is none.
+    /// Ids of calls whose result is a placeholder.
     stood_in: HashSet<Box<str>>,
     /// Ids of results that came before any call.
     early: HashSet<Box<str>>,
@@ -148,7 +148,7 @@ pub struct Tail {
 }
 
 impl Renderer {
-    pub(super) fn new(codec: &'static dyn Codec, target: Target, options: &Options) -> Self {
+    pub(super) fn new(codec: &'static Codec, target: Target, options: &Options) -> Self {
         let switches = options.switches;
         let format = vendors::render_format(&target.wire);
         Self {
@@ -446,7 +446,7 @@ impl Renderer {
         self.last = last;
     }
 
-    /// Put in a user message of ours.
+    /// Insert a user message.
     fn insert_user(&mut self, kind: RepairKind, detail: &str) {
         let root = Path::Root.key("messages");
         let seen = self.seen;
@@ -580,7 +580,7 @@ impl Renderer {
         let mut changed = Message::new(message.role.clone(), contents);
         if !known_role {
             changed.role = Role::User;
-            // The vendor's own envelope would say the role again.
+            // The vendor's own envelope would repeat the role.
             for content in &mut changed.contents {
                 if let Some(vendor) = &mut content.vendor {
                     vendor.envelope = None;

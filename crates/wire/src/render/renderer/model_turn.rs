@@ -1,4 +1,4 @@
-//! Turns of the model: what it said, thought and called.
+//! Turns of the model: text, reasoning and calls.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -80,7 +80,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Whether a message is all items of the target's own, which say themselves whose they are.
+    /// Whether a message is all items of the target's own, which carry their own roles.
     fn says_items(&self, message: &Message) -> bool {
         let is_item = |content: &Content| {
             let form = content.vendor.as_ref().map(|vendor| &vendor.form);
@@ -92,7 +92,7 @@ impl Renderer {
         message.contents.iter().all(own)
     }
 
-    /// Calls and thoughts are the model's, whatever the message says that they stand in.
+    /// Calls and thoughts are the model's, whatever the role of the message that they stand in.
     fn said_by_model(&mut self, message: &mut Message, at: usize) {
         let detail = format!(
             "what the model did stands in a message of {}",

@@ -16,7 +16,7 @@ use crate::client::http::{BodyReader, HttpResponse};
 use crate::client::{ClientError, ErrorKind};
 
 /// Streams of every vendor: from the catalogue, and as each codec encodes them.
-fn streams() -> Vec<(&'static dyn Codec, String, Vec<u8>)> {
+fn streams() -> Vec<(&'static Codec, String, Vec<u8>)> {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../wire/tests/fixtures/catalogue/streams.json"
@@ -55,7 +55,7 @@ fn frame(data: &str) -> Frame {
 }
 
 /// The response that a client reads from the pieces of a stream.
-async fn read(codec: &'static dyn Codec, pieces: &[&[u8]]) -> Result<Response, ClientError> {
+async fn read(codec: &'static Codec, pieces: &[&[u8]]) -> Result<Response, ClientError> {
     let pieces: Vec<_> = pieces
         .iter()
         .map(|piece| Ok(Bytes::copy_from_slice(piece)))

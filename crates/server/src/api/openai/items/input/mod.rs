@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use throughline_model::json::{Node, RawJson, Value};
 use throughline_model::{Message, Path};
-use throughline_wire::openai_responses::OpenAiResponses;
-use throughline_wire::{Codec, DecodeError, Problem};
+use throughline_wire::openai_responses::CODEC;
+use throughline_wire::{DecodeError, Problem};
 
 use super::compaction_token::{self, OpenedToken};
 use super::read;
@@ -370,7 +370,7 @@ fn say(parts: &mut Vec<InputPart>, said: &mut Vec<&InputItem>) -> Result<(), Api
     }
     let items = std::mem::take(said);
     let values: Vec<Value<'_>> = items.iter().map(|item| item.json.value()).collect();
-    let messages = OpenAiResponses.decode_messages(&values);
+    let messages = CODEC.decode_messages(&values);
     let mut messages = messages.map_err(|error| unreadable(&error, &items))?;
     for message in &mut messages {
         carried::open(message)?;

@@ -1,7 +1,7 @@
 use throughline_model::json::{RawJson, parse};
 use throughline_model::{Body, CallId, Content, Message, Reasoning, Role, ToolCall, Vendor, Wire};
-use throughline_wire::openai_responses::OpenAiResponses;
-use throughline_wire::{Codec, Losses};
+use throughline_wire::Losses;
+use throughline_wire::openai_responses::CODEC;
 
 use super::{InputItems, InputPart};
 use crate::ApiError;
@@ -59,7 +59,7 @@ fn calls_and_their_outputs_are_rounds() {
 fn what_is_sent_can_be_written_again_exactly() {
     let items = r#"[{"role":"user","content":"a"},{"type":"brand_new","x":1.50,"y":{"b":1,"a":2}},{"id":"fc_1","type":"function_call","call_id":"c1","name":"f","arguments":"{ }","namespace":"n"},{"type":"function_call_output","call_id":"c1","output":"\ud83d\ude00"}]"#;
     let mut losses = Losses::default();
-    let again = OpenAiResponses.encode_messages(&messages(items), &mut losses);
+    let again = CODEC.encode_messages(&messages(items), &mut losses);
     assert_eq!(again, items);
 }
 
@@ -171,7 +171,7 @@ fn reasoning_that_a_client_carried_is_the_vendors_again() {
 fn the_sealed_reasoning_of_others_is_left_as_it_is() {
     let items = r#"[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA"}]"#;
     let mut losses = Losses::default();
-    let again = OpenAiResponses.encode_messages(&messages(items), &mut losses);
+    let again = CODEC.encode_messages(&messages(items), &mut losses);
     assert_eq!(again, items);
     let damaged = items.replace("gAAAA", "eyJ0aHJvdWdobGluZSI6AAAA");
     let error = read(&damaged).unwrap_err();

@@ -9,13 +9,19 @@ use throughline_store::Entry;
 
 use super::super::text;
 
-/// A line or more for each message. `told` is what the entries of the record say.
-pub(super) fn lines(view: &[Arc<Message>], record: &[Entry], told: &[Arc<Message>]) -> Vec<String> {
-    let record = record.iter().zip(told.iter().map(Arc::as_ptr));
-    let whole: HashMap<*const Message, &Entry> =
-        record.clone().map(|(entry, told)| (told, entry)).collect();
+/// One or more lines for each message. `messages` are the messages of the record.
+pub(super) fn lines(
+    view: &[Arc<Message>],
+    record: &[Entry],
+    messages: &[Arc<Message>],
+) -> Vec<String> {
+    let record = record.iter().zip(messages.iter().map(Arc::as_ptr));
+    let whole: HashMap<*const Message, &Entry> = record
+        .clone()
+        .map(|(entry, messages)| (messages, entry))
+        .collect();
     let shown: HashSet<*const Message> = view.iter().map(Arc::as_ptr).collect();
-    let others = record.filter(|(_, told)| !shown.contains(told));
+    let others = record.filter(|(_, messages)| !shown.contains(messages));
     let mut others = others.map(|(entry, _)| entry);
     let mut lines = Vec::with_capacity(view.len());
     for message in view {

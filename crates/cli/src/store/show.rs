@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use throughline_model::json::ArrayWriter;
 use throughline_store::{At, Entry, NodeId, NodeRef, Opened, Span, Store, TreeNode};
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::args::Show;
 use crate::failure::Failure;
 use crate::output;
@@ -15,7 +15,7 @@ use crate::output;
 const PAGE: usize = 256;
 
 pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let window = match (args.tree, args.after) {
         (false, None) => args.limit,
         (true, _) | (false, Some(_)) => 0,
@@ -74,15 +74,15 @@ pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode,
 
 /// `{"thread","tip","messages","more","unsent","state","unsettled","queued"}`
 fn form(opened: &Opened, entries: &[Entry], more: bool) -> String {
-    forms::object(|object| {
-        forms::thread(object.key("thread"), &opened.thread);
-        forms::tip(object.key("tip"), opened.tip.as_ref());
-        forms::array(object.key("messages"), entries, forms::entry);
+    json_form::object(|object| {
+        json_form::thread(object.key("thread"), &opened.thread);
+        json_form::tip(object.key("tip"), opened.tip.as_ref());
+        json_form::array(object.key("messages"), entries, json_form::entry);
         object.bool("more", more);
-        forms::array(object.key("unsent"), &opened.unsent, forms::entry);
+        json_form::array(object.key("unsent"), &opened.unsent, json_form::entry);
         object.raw("state", &opened.state.to_json());
         match &opened.unsettled {
-            Some(run) => forms::run(object.key("unsettled"), run),
+            Some(run) => json_form::run(object.key("unsettled"), run),
             None => object.key("unsettled").push_str("null"),
         }
         object.number("queued", opened.queued);
@@ -95,11 +95,11 @@ async fn tree(context: &Context<'_>, store: &Store, opened: &Opened) -> Result<E
     let head = thread.head.map(|head| head.node);
     let nodes = nodes(context, store, opened).await?;
     if context.json {
-        let form = forms::object(|object| {
-            forms::thread(object.key("thread"), thread);
+        let form = json_form::object(|object| {
+            json_form::thread(object.key("thread"), thread);
             let mut array = ArrayWriter::new(object.key("nodes"));
             for node in &nodes {
-                forms::tree_node(array.slot(), node, head);
+                json_form::tree_node(array.slot(), node, head);
             }
             array.end();
         });

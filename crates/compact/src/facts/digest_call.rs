@@ -21,6 +21,6 @@ pub struct DigestCall<'a> {
 ///
 /// It must be a pure function: the same call gives the same line on every machine.
 pub trait Digest: Send + Sync {
-    /// What to say of a call, without brackets and number; `None` leaves it to the shipped digests.
+    /// The line for a call, without brackets and number; with `None` the built-in digests write it.
     fn line(&self, called: &DigestCall<'_>) -> Option<String>;
 }

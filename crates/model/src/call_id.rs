@@ -1,4 +1,4 @@
-//! Ids of tool calls that say where they come from.
+//! Ids of tool calls with their origin.
 
 use std::fmt;
 

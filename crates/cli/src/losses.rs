@@ -1,4 +1,4 @@
-//! What could not be said in a format, and what was changed for it.
+//! Reports what a format cannot express and what was changed for it.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_wire::Loss;
@@ -6,8 +6,8 @@ use throughline_wire::render::Repair;
 
 use crate::output;
 
-/// Say it to the person at the terminal.
-pub(crate) fn say(losses: &[Loss], repairs: &[Repair]) {
+/// Print them on standard error.
+pub(crate) fn print(losses: &[Loss], repairs: &[Repair]) {
     for loss in losses {
         output::note(&format!("lost: {loss}"));
     }

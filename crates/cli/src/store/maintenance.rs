@@ -5,28 +5,28 @@ use std::process::ExitCode;
 use throughline_model::json::ObjectWriter;
 use throughline_store::{Setting, sqlite};
 
-use super::{Context, IfMissing, forms, text};
+use super::{Context, IfMissing, json_form, text};
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress;
 
 pub(super) async fn fsck(context: &Context<'_>) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let mut line = progress::Line::new("checking");
     let checked = store.check(&mut |progress| line.show(progress)).await;
     drop(line);
     let checked = checked.map_err(|error| context.failure(&error))?;
     let sound = checked.damage.is_empty();
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object
                 .bool("ok", sound)
                 .number("threads", checked.threads)
                 .number("nodes", checked.nodes)
                 .number("items", checked.items)
                 .number("redacted", checked.redacted);
-            forms::array(object.key("damage"), &checked.damage, |out, damage| {
+            json_form::array(object.key("damage"), &checked.damage, |out, damage| {
                 let mut object = ObjectWriter::new(out);
                 for (key, name) in [("tenant", &damage.tenant), ("thread", &damage.thread)] {
                     match name {
@@ -34,7 +34,7 @@ pub(super) async fn fsck(context: &Context<'_>) -> Result<ExitCode, Failure> {
                         None => object.raw(key, "null"),
                     };
                 }
-                forms::opt_number(&mut object, "position", damage.position);
+                json_form::opt_number(&mut object, "position", damage.position);
                 match &damage.item {
                     Some(item) => {
                         let mut inner = ObjectWriter::new(object.key("item"));
@@ -95,7 +95,7 @@ pub(super) async fn backup(
     context: &Context<'_>,
     args: &args::Backup,
 ) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let Some(backups) = store.backups() else {
         return Err(Failure::usage(format!(
             "{} cannot be backed up; its engine has no files",
@@ -117,7 +117,7 @@ pub(super) async fn backup(
     done.map_err(|error| context.failure(&error))?;
     let to = file.display().to_string();
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.str("from", context.url).str("to", &to);
         });
         output::document(&form, false)?;
@@ -150,7 +150,7 @@ pub(super) fn restore(context: &Context<'_>, args: &args::Restore) -> Result<Exi
         .map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
     let from = args.file.display().to_string();
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object
                 .str("from", &from)
                 .str("to", context.url)
@@ -188,7 +188,7 @@ pub(super) fn migrate(context: &Context<'_>) -> Result<ExitCode, Failure> {
     drop(line);
     let schema = done.map_err(|error| context.failure(&error))?;
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object.number("schema", u64::from(schema));
         });
         output::document(&form, false)?;
@@ -199,21 +199,21 @@ pub(super) fn migrate(context: &Context<'_>) -> Result<ExitCode, Failure> {
 }
 
 pub(super) async fn doctor(context: &Context<'_>) -> Result<ExitCode, Failure> {
-    let store = context.open(IfMissing::Refuse).await?;
+    let store = context.open(IfMissing::Fail).await?;
     let profile = store
         .profile()
         .await
         .map_err(|error| context.failure(&error))?;
     let right = profile.settings.iter().all(Setting::is_right);
     if context.json {
-        let form = forms::object(|object| {
+        let form = json_form::object(|object| {
             object
                 .bool("ok", right)
                 .str("store", context.url)
                 .str("engine", profile.engine)
                 .str("durability", profile.durability.as_str())
                 .number("schema", u64::from(profile.schema));
-            forms::array(object.key("settings"), &profile.settings, |out, setting| {
+            json_form::array(object.key("settings"), &profile.settings, |out, setting| {
                 let mut object = ObjectWriter::new(out);
                 object
                     .str("name", setting.name)
