@@ -395,20 +395,21 @@ impl Error {
         }
     }
 
+    /// An error about a URL, without the password that may be in it.
+    pub(crate) fn url(url: &str, why: String) -> Self {
+        let url = match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, after))) => format!("{scheme}://…@{after}"),
+            _ => url.to_owned(),
+        };
+        Self::Url { url, why }
+    }
+
     /// The same error; damage is located by `locate`.
     pub(crate) fn located(self, locate: impl FnOnce(DamageSite) -> DamageSite) -> Self {
         match self {
             Self::Corrupt { place, detail } => Self::corrupt(locate(*place), detail),
             other => other,
         }
-    }
-
-    /// The same error; damage is in this thread unless it names another.
-    pub(crate) fn in_thread(self, thread: &ThreadId) -> Self {
-        if crate::trials::planted("damage-unnamed") {
-            return self;
-        }
-        self.located(|site| site.in_thread(thread))
     }
 
     /// The same error; damage is at this position unless it names another.

@@ -1,10 +1,11 @@
-//! Names of things. Each kind has a type of its own and a prefix, so that none is taken for another.
+//! Names and places of things. Each kind has a type of its own and ids have a prefix, so that none is
+//! taken for another.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::Clock;
+use throughline_model::MessageId;
 
 /// A text that is not an id of the kind asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +54,13 @@ impl ThreadId {
             "one has 1 to 128 visible ASCII characters without slashes",
             text,
         ))
+    }
+
+    /// The id that the store makes of 16 bytes.
+    pub(crate) fn from_bytes(bytes: &[u8; 16]) -> Self {
+        let mut text = String::from("thr_");
+        push_hex(&mut text, bytes);
+        Self(text.into())
     }
 
     /// The id as text.
@@ -239,102 +247,84 @@ impl FromStr for NodeId {
     }
 }
 
-/// For how many ids randomness is asked for at once.
-const AT_ONCE: usize = 32;
+/// The number of an item in its run, from 1.
+pub type ItemNo = u32;
 
-/// Makes ids: time-ordered, so that their indexes grow at one edge.
-#[derive(Debug)]
-pub struct Ids {
-    clock: Arc<dyn Clock>,
-    last: Mutex<u64>,
-    /// Randomness that was not used yet: asking the system for each id costs more than the id.
-    random: Mutex<Vec<[u8; 8]>>,
-    /// Where randomness comes from, if not from the operating system.
-    #[cfg(feature = "conformance")]
-    seed: Option<Mutex<u64>>,
+/// The place of an item along its branch, from 1. Never reused, never renumbered.
+pub type Position = u64;
+
+/// The place of an item in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemRef {
+    /// Its run.
+    pub run: RunId,
+    /// Its number there.
+    pub no: ItemNo,
 }
 
-impl Ids {
-    /// Ids from a clock and the operating system's randomness.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            last: Mutex::new(0),
-            random: Mutex::default(),
-            #[cfg(feature = "conformance")]
-            seed: None,
+impl ItemRef {
+    /// The id that the message at this place has if it brought none of its own.
+    pub fn message_id(&self) -> MessageId {
+        let mut text = String::with_capacity(48);
+        text.push_str("msg_");
+        self.run.push_hex(&mut text);
+        write!(text, "{}", self.no).expect("a string takes every number");
+        MessageId::new(&text).expect("letters and digits, far below the limit")
+    }
+
+    /// The place that a message id names, if it is one of ours.
+    ///
+    /// ```
+    /// use throughline_store::{ItemRef, RunId};
+    ///
+    /// let place = ItemRef { run: RunId::from_bytes([7; 16]), no: 12 };
+    /// assert_eq!(ItemRef::of_message(&place.message_id()), Some(place));
+    /// ```
+    pub fn of_message(id: &MessageId) -> Option<Self> {
+        let rest = id.as_str().strip_prefix("msg_")?;
+        let (run, no) = rest.split_at_checked(32)?;
+        // A second spelling would be a second name.
+        let first = *no.as_bytes().first()?;
+        if !first.is_ascii_digit() || (first == b'0' && no.len() > 1) {
+            return None;
         }
+        Some(Self {
+            run: RunId::from_hex(run)?,
+            no: no.parse().ok()?,
+        })
     }
+}
 
-    /// The same ids for the same seed and clock, for simulations. Never for what is kept: two
-    /// stores with one seed make the same ids.
-    #[cfg(feature = "conformance")]
-    pub fn seeded(clock: Arc<dyn Clock>, seed: u64) -> Self {
-        Self {
-            seed: Some(Mutex::new(seed)),
-            ..Self::new(clock)
-        }
-    }
+/// A node by its own name, or the last node of a run by the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeRef {
+    /// The last published node of a run; a response id is that.
+    Run(RunId),
+    /// A node.
+    Node(NodeId),
+}
 
-    fn random(&self) -> [u8; 8] {
-        #[cfg(feature = "conformance")]
-        if let Some(seed) = &self.seed {
-            let mut seed = seed.lock().unwrap_or_else(PoisonError::into_inner);
-            *seed = seed.wrapping_add(1);
-            let hash = blake3::hash(&seed.to_le_bytes());
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&hash.as_bytes()[..8]);
-            return bytes;
-        }
-        let mut left = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = left.pop() {
-            return bytes;
-        }
-        let mut fresh = [0; 8 * AT_ONCE];
-        // Without randomness ids could repeat between processes; there is nothing sound to go on with.
-        getrandom::fill(&mut fresh).expect("the operating system gives random bytes");
-        let (pieces, _) = fresh.as_chunks::<8>();
-        left.extend_from_slice(&pieces[1..]);
-        pieces[0]
-    }
-
-    /// A UUID version 7 whose first 60 bits never go back in this process.
-    fn next(&self) -> [u8; 16] {
-        let mut bytes = [0u8; 16];
-        bytes[8..].copy_from_slice(&self.random());
-        let ticks = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            // Twelve bits below the millisecond count within it.
-            *last = (*last + 1).max(self.clock.now() << 12);
-            *last
-        };
-        bytes[..6].copy_from_slice(&(ticks >> 12).to_be_bytes()[2..]);
-        let low = ticks.to_be_bytes();
-        bytes[6] = 0x70 | (low[6] & 0x0F);
-        bytes[7] = low[7];
-        bytes[8] = 0x80 | (bytes[8] & 0x3F);
-        bytes
-    }
-
-    /// A thread.
-    pub fn thread(&self) -> ThreadId {
-        let mut text = String::from("thr_");
-        push_hex(&mut text, &self.next());
-        ThreadId(text.into())
-    }
-
-    /// A run.
+impl NodeRef {
+    /// The run whose items the node holds.
     pub fn run(&self) -> RunId {
-        RunId(self.next())
-    }
-
-    /// An approval.
-    pub fn approval(&self) -> ApprovalId {
-        ApprovalId(self.next())
-    }
-
-    /// A process.
-    pub fn owner(&self) -> OwnerId {
-        OwnerId(self.next())
+        match self {
+            Self::Run(run) => *run,
+            Self::Node(node) => node.run,
+        }
     }
 }
+
+/// The place of a tool call: run, step, and position among the calls of the step, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallRef {
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: u32,
+    /// The position.
+    pub position: u32,
+}
+
+/// Counts the moves of a thread's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Version(pub u64);

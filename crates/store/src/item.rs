@@ -5,20 +5,13 @@ mod body;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use throughline_model::stored::StoredError;
-use throughline_model::{Body, Content, Message, MessageId, Role, Source, tokens};
+use throughline_model::{Body, Content, Message, Role, Source, tokens};
 
 use crate::trials;
-use crate::{DamageSite, Error, Millis, RunId};
-
-/// The number of an item in its run, from 1.
-pub type ItemNo = u32;
-
-/// The place of an item along its branch, from 1. Never reused, never renumbered.
-pub type Position = u64;
+use crate::{DamageSite, Error, ItemNo, ItemRef, Millis, Position};
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,48 +43,6 @@ impl ItemKind {
             3 => Some(Self::Gap),
             _ => None,
         }
-    }
-}
-
-/// The place of an item in the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ItemRef {
-    /// Its run.
-    pub run: RunId,
-    /// Its number there.
-    pub no: ItemNo,
-}
-
-impl ItemRef {
-    /// The id that the message at this place has if it brought none of its own.
-    pub fn message_id(&self) -> MessageId {
-        let mut text = String::with_capacity(48);
-        text.push_str("msg_");
-        self.run.push_hex(&mut text);
-        write!(text, "{}", self.no).expect("a string takes every number");
-        MessageId::new(&text).expect("letters and digits, far below the limit")
-    }
-
-    /// The place that a message id names, if it is one of ours.
-    ///
-    /// ```
-    /// use throughline_store::{ItemRef, RunId};
-    ///
-    /// let place = ItemRef { run: RunId::from_bytes([7; 16]), no: 12 };
-    /// assert_eq!(ItemRef::of_message(&place.message_id()), Some(place));
-    /// ```
-    pub fn of_message(id: &MessageId) -> Option<Self> {
-        let rest = id.as_str().strip_prefix("msg_")?;
-        let (run, no) = rest.split_at_checked(32)?;
-        // A second spelling would be a second name.
-        let first = *no.as_bytes().first()?;
-        if !first.is_ascii_digit() || (first == b'0' && no.len() > 1) {
-            return None;
-        }
-        Some(Self {
-            run: RunId::from_hex(run)?,
-            no: no.parse().ok()?,
-        })
     }
 }
 

@@ -23,9 +23,11 @@ mod error;
 mod event;
 mod filter;
 mod id;
+mod ids;
 mod import;
 mod item;
 mod line;
+mod open;
 mod ops;
 mod options;
 mod placed;
@@ -33,6 +35,7 @@ mod private;
 mod read;
 mod rules;
 mod run;
+mod run_state;
 mod scope;
 mod state;
 mod store;
@@ -61,30 +64,32 @@ pub use engines::sqlite;
 pub use error::{DamageSite, Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};
 pub use filter::MessageFilter;
-pub use id::{ApprovalId, BadId, Ids, NodeId, OwnerId, RunId, ThreadId};
-pub use import::{Import, ImportItem, ImportNode, Orphan};
-pub use item::{
-    Entry, Item, ItemKind, ItemNo, ItemRef, NewItem, Position, Redaction, Said, entries,
+pub use id::{
+    ApprovalId, BadId, CallRef, ItemNo, ItemRef, NodeId, NodeRef, OwnerId, Position, RunId,
+    ThreadId, Version,
 };
+pub use ids::Ids;
+pub use import::{Import, ImportItem, ImportNode, Orphan};
+pub use item::{Entry, Item, ItemKind, NewItem, Redaction, Said, entries};
 pub use line::{ClaimInLine, LineNo, Place, Waiter};
 
 pub use ops::{
     Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Expects, Fork, Idempotency,
-    Leasing, NodeRef, PlannedCall, Publish, Published, QueueNo, Queued, Started, Step, StepNode,
-    Stopped, Through,
+    Leasing, PlannedCall, Publish, Published, QueueNo, Queued, Started, Step, StepNode, Stopped,
+    Through,
 };
 pub use options::{Heartbeat, Options};
 pub use placed::PlacedCall;
 pub use private::create_private;
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
-    CallRef, CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, RunState,
-    StepRecord,
+    CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, StepRecord,
 };
+pub use run_state::RunState;
 pub use scope::{Authority, InvalidTenant, Tenant, TenantScope};
 pub use state::{ServiceId, State};
 pub use store::Store;
 pub use thread::{
-    Alias, Listing, MovedBy, NewThread, PageToken, Thread, ThreadFilter, ThreadPatch, Tip, Version,
+    Alias, Listing, MovedBy, NewThread, PageToken, Thread, ThreadFilter, ThreadPatch, Tip,
 };
 pub use upkeep::{Checked, Damage, Durability, OnProgress, Profile, Progress, Purged, Setting};

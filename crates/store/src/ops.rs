@@ -8,27 +8,8 @@ use throughline_model::json::RawJson;
 
 use crate::{
     CallRef, CallState, Effect, Flush, Lease, Mode, NewApproval, NewItem, NewThread, NodeId,
-    Position, Run, RunId, State, ThreadId, Version,
+    NodeRef, Position, Run, RunId, State, ThreadId, Version,
 };
-
-/// A node by its own name, or the last node of a run by the run's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NodeRef {
-    /// The last published node of a run; a response id is that.
-    Run(RunId),
-    /// A node.
-    Node(NodeId),
-}
-
-impl NodeRef {
-    /// The run whose items the node holds.
-    pub fn run(&self) -> RunId {
-        match self {
-            Self::Run(run) => *run,
-            Self::Node(node) => node.run,
-        }
-    }
-}
 
 /// Whether a run takes the thread's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{
-    CallResult, Claim, End, Engine, Error, Ids, Memory, Options, Result, Run, RunId, Stopped,
-    TenantScope,
-};
+use crate::{CallResult, Claim, End, Engine, Ids, Result, Run, RunId, Stopped, TenantScope};
 
 /// A store: an engine, and a source of ids. Cheap to clone.
 ///
@@ -54,18 +51,6 @@ pub struct Store {
 type Unwritten = HashMap<RunId, Vec<CallResult>>;
 
 impl Store {
-    /// Open the store that a URL names: `memory:`, `sqlite://PATH`.
-    pub async fn open(url: &str) -> Result<Self> {
-        Self::open_with(url, Options::default()).await
-    }
-
-    /// Open a store in a certain way.
-    pub async fn open_with(url: &str, options: Options) -> Result<Self> {
-        let ids = Arc::new(Ids::new(Arc::clone(&options.clock)));
-        let engine = engine(url, options, &ids).await?;
-        Ok(Self::on(engine, ids))
-    }
-
     /// A store on an engine of one's own.
     pub fn on(engine: Arc<dyn Engine>, ids: Arc<Ids>) -> Self {
         Self {
@@ -116,9 +101,9 @@ impl Store {
     /// before stays; its waiting approvals are withdrawn, and what it has not taken from the
     /// thread's queue stays there.
     ///
-    /// [`Busy`](Error::Busy) while its owner lives ([`Claim::Own`] if that is this process, and the
-    /// caller knows that nothing here works on it), [`WrongState`](Error::WrongState) once it is
-    /// settled, [`Fenced`](Error::Fenced) if it was claimed since it was seen. Two writes: if the
+    /// [`Busy`](crate::Error::Busy) while its owner lives ([`Claim::Own`] if that is this process, and the
+    /// caller knows that nothing here works on it), [`WrongState`](crate::Error::WrongState) once it is
+    /// settled, [`Fenced`](crate::Error::Fenced) if it was claimed since it was seen. Two writes: if the
     /// second one fails, the run belongs to this process and can be discarded with `Claim::Own`.
     pub async fn discard_run(&self, scope: &TenantScope, seen: &Run, claim: Claim) -> Result<()> {
         let started = self.claim(scope, seen.id, seen.epoch, claim).await?;
@@ -142,33 +127,4 @@ impl Deref for Store {
     fn deref(&self) -> &Self::Target {
         &*self.engine
     }
-}
-
-/// The engines, each with the scheme that names it. A new one is one folder and one line.
-async fn engine(url: &str, options: Options, ids: &Arc<Ids>) -> Result<Arc<dyn Engine>> {
-    match url.split(':').next().unwrap_or(url) {
-        "memory" => Ok(Arc::new(Memory::new(options, ids))),
-        #[cfg(feature = "sqlite")]
-        "sqlite" => {
-            let path = url.strip_prefix("sqlite:").unwrap_or_default();
-            crate::sqlite::open(path, options, ids).await
-        }
-        scheme @ ("postgres" | "redis" | "redis+cluster") => Err(bad_url(
-            url,
-            format!("the engine {scheme:?} is not built yet; use memory: or sqlite://PATH"),
-        )),
-        scheme => Err(bad_url(
-            url,
-            format!("{scheme:?} is no engine; use memory: or sqlite://PATH"),
-        )),
-    }
-}
-
-/// An error about a URL, without the password that may be in it.
-pub(crate) fn bad_url(url: &str, why: String) -> Error {
-    let url = match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, after))) => format!("{scheme}://…@{after}"),
-        _ => url.to_owned(),
-    };
-    Error::Url { url, why }
 }

@@ -2,7 +2,7 @@
 
 use throughline_model::json::RawJson;
 
-use crate::{Millis, NodeId, Position, ThreadId};
+use crate::{Millis, NodeId, Position, ThreadId, Version};
 
 /// A protocol's name for a thread: a conversation id, an A2A context id. Unique in its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,10 +102,6 @@ impl Thread {
         self.head.map_or(0, |head| head.tokens)
     }
 }
-
-/// Counts the moves of a thread's head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Version(pub u64);
 
 /// A node as the end of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,11 +130,11 @@ const ARROWS: &[Arrows] = &[
     Arrows {
         folder: "crates/store",
         modules: &[
-            ("conformance", &["engines", "transfer", "rules", "codec"]),
-            ("engines", &["transfer", "rules", "codec"]),
-            ("transfer", &["rules", "codec"]),
-            ("rules", &["codec"]),
-            ("codec", &[]),
+            ("open", &["engines"]),
+            ("conformance", &["transfer"]),
+            ("transfer", &["rules"]),
+            ("engines", &["rules"]),
+            ("rules", &[]),
         ],
     },
 ];

@@ -7,7 +7,7 @@ use super::plan::{Follow, Plan, Walk, plan};
 use super::{Exported, Extent, write};
 use crate::{
     At, Error, Item, ItemKind, ItemNo, ItemRef, NewThread, Position, Progress, Result, Store,
-    TenantScope, Thread, Tip, TreeNode,
+    TenantScope, Thread, Tip, TreeNode, rules,
 };
 
 /// Items that are read at once.
@@ -97,7 +97,7 @@ impl Export {
     /// The next lines, whole ones; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<String>> {
         let made = self.lines().await;
-        made.map_err(|damage| damage.in_thread(&self.thread.id))
+        made.map_err(|damage| rules::in_thread(damage, &self.thread.id))
     }
 
     async fn lines(&mut self) -> Result<Option<String>> {

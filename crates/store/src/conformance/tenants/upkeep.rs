@@ -28,6 +28,14 @@ fn node(node: NodeId, parent: Option<NodeId>, item: Said) -> Box<ImportNode> {
     })
 }
 
+fn finish(thread: ThreadId, head: Option<NodeId>) -> Import {
+    Import::Finish {
+        thread,
+        head,
+        touched: 2_000,
+    }
+}
+
 fn said(me: &Twin<'_>) -> Said {
     let text = format!("imported by {}", me.word);
     Said::of(&Message::user(text)).remove(0)
@@ -75,12 +83,7 @@ pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut 
         })
         .await;
         alike("import", &theirs, &nowhere, async |thread| {
-            let finish = Import::Finish {
-                thread,
-                head: None,
-                touched: 2_000,
-            };
-            import(finish).await
+            import(finish(thread, None)).await
         })
         .await;
         alike("import", &theirs, &nowhere, async |thread| {
@@ -99,24 +102,15 @@ pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut 
         })
         .await;
         alike("import", &other.node, &unmade, async |head| {
-            let finish = Import::Finish {
-                thread: moved.clone(),
-                head: Some(head),
-                touched: 2_000,
-            };
-            import(finish).await
+            import(finish(moved.clone(), Some(head))).await
         })
         .await;
         // A node under the name that one of the other has.
         let thread = moved.clone();
         let more = node(other.node, Some(same), said(me));
         import(Import::Node { thread, node: more }).await.unwrap();
-        let finish = Import::Finish {
-            thread: moved.clone(),
-            head: Some(other.node),
-            touched: 2_000,
-        };
-        import(finish).await.unwrap();
+        let finished = finish(moved.clone(), Some(other.node));
+        import(finished).await.unwrap();
         for at in [
             At::Thread(moved.clone()),
             At::Node(NodeRef::Node(other.node)),

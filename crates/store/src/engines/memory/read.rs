@@ -4,7 +4,7 @@ use crate::item::located;
 use crate::rules::cursors;
 use crate::{
     At, Cursor, Error, Increment, Item, ItemKind, ItemRef, NodeRef, Opened, Page, Position, Result,
-    Span, State, TenantScope, ThreadId, window,
+    Span, State, TenantScope, ThreadId, rules, window,
 };
 
 use super::schema::{
@@ -57,7 +57,7 @@ impl Desk<'_> {
     pub(super) fn open(&self, at: &At, window: usize) -> Result<Opened> {
         let (thread, at) = self.find(at)?;
         let opened = self.opened(thread, at, window);
-        opened.map_err(|damage| damage.in_thread(&thread.id))
+        opened.map_err(|damage| rules::in_thread(damage, &thread.id))
     }
 
     fn opened(&self, thread: &ThreadRow, at: Option<NodeAt>, window: usize) -> Result<Opened> {
@@ -91,7 +91,7 @@ impl Desk<'_> {
     pub(super) fn read(&self, at: &At, span: Span, limit: usize) -> Result<Page> {
         let (thread, at) = self.find(at)?;
         let page = self.page(at, span, limit);
-        page.map_err(|damage| damage.in_thread(&thread.id))
+        page.map_err(|damage| rules::in_thread(damage, &thread.id))
     }
 
     fn page(&self, at: Option<NodeAt>, span: Span, limit: usize) -> Result<Page> {
@@ -124,7 +124,7 @@ impl Desk<'_> {
         limit: usize,
     ) -> Result<Increment> {
         let found = self.new_after(scope, id, after, limit);
-        found.map_err(|damage| damage.in_thread(id))
+        found.map_err(|damage| rules::in_thread(damage, id))
     }
 
     fn new_after(

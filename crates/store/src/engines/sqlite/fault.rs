@@ -33,7 +33,7 @@ impl Stop {
 
     /// The same; damage is in this thread unless it names another.
     pub(super) fn in_thread(self, thread: &ThreadId) -> Self {
-        self.map(|error| error.in_thread(thread))
+        self.map(|error| rules::in_thread(error, thread))
     }
 
     /// The same; damage is at this position unless it names another.

@@ -37,7 +37,6 @@ use write::queue::Shared;
 use write::writer;
 
 use crate::cursor::Seal;
-use crate::store::bad_url;
 use crate::{Engine, Error, Ids, OnProgress, Options, Result};
 
 /// The engine.
@@ -67,19 +66,19 @@ fn path_of(rest: &str) -> Result<PathBuf> {
     let url = || format!("sqlite:{rest}");
     let Some(path) = rest.strip_prefix("//") else {
         let why = "write sqlite://PATH, or sqlite:///PATH for an absolute one".into();
-        return Err(bad_url(&url(), why));
+        return Err(Error::url(&url(), why));
     };
     if path.is_empty() {
-        return Err(bad_url(&url(), "the path is missing".into()));
+        return Err(Error::url(&url(), "the path is missing".into()));
     }
     if path.starts_with(':') {
-        return Err(bad_url(
+        return Err(Error::url(
             &url(),
             "for a store in memory write memory:".into(),
         ));
     }
     if path.contains('\0') {
-        return Err(bad_url(&url(), "a path has no NUL in it".into()));
+        return Err(Error::url(&url(), "a path has no NUL in it".into()));
     }
     Ok(PathBuf::from(path))
 }
