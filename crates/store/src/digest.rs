@@ -101,7 +101,8 @@ pub(crate) fn node(
     short(&hasher)
 }
 
-/// The key that a tool gets: the same however often and by whomever the call is dispatched.
+/// The key that a tool gets: the same however often and by whichever process the call is
+/// dispatched.
 pub fn call_key(tenant: &Tenant, run: RunId, step: u32, position: u32, call: &str) -> String {
     let mut hasher = start(b"call", tenant);
     hasher.update(run.as_bytes());

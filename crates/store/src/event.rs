@@ -1,5 +1,7 @@
 //! Events of a run, stored in compact flushes just before they are sent.
 
+use crate::varint;
+
 /// The number of an event in its run, from 0.
 pub type EventNo = u64;
 
@@ -35,8 +37,8 @@ impl Flush {
         let size = events.iter().map(|event| event.body.len() + 4).sum();
         let mut payload = Vec::with_capacity(size);
         for event in events {
-            push_number(&mut payload, u64::from(event.kind));
-            push_number(&mut payload, event.body.len() as u64);
+            varint::push(&mut payload, u64::from(event.kind));
+            varint::push(&mut payload, event.body.len() as u64);
             payload.extend_from_slice(&event.body);
         }
         Self {
@@ -80,8 +82,8 @@ impl Flush {
         let mut rest = self.payload.as_slice();
         let mut events = Vec::new();
         for _ in 0..self.count {
-            let kind = u16::try_from(take_number(&mut rest)?).ok()?;
-            let length = usize::try_from(take_number(&mut rest)?).ok()?;
+            let kind = u16::try_from(varint::take(&mut rest)?).ok()?;
+            let length = usize::try_from(varint::take(&mut rest)?).ok()?;
             let (body, after) = rest.split_at_checked(length)?;
             events.push(StoredEvent {
                 kind,
@@ -91,26 +93,4 @@ impl Flush {
         }
         rest.is_empty().then_some(events)
     }
-}
-
-/// Seven bits per byte, low ones first.
-pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(0x80 | (number & 0x7F) as u8);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-pub(crate) fn take_number(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0u64;
-    for shift in (0..63).step_by(7) {
-        let (byte, after) = rest.split_first()?;
-        *rest = after;
-        number |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }

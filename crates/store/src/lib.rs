@@ -46,6 +46,7 @@ pub mod trials;
 #[cfg(not(feature = "trials"))]
 mod trials;
 mod upkeep;
+mod varint;
 mod window;
 
 #[cfg(feature = "conformance")]

@@ -1,8 +1,8 @@
 //! A model of the protocol by which workers share a run, explored exhaustively.
 //!
 //! Two or three workers work on one run with one tool call; any of them may crash or be paused at
-//! any point, and any other may take the run over while it is paused, because nobody can tell a
-//! paused worker from a dead one. A second run without a lease publishes on the same thread. The
+//! any point, and any other may take the run over while it is paused, because a paused worker
+//! cannot be told from a dead one. A second run without a lease publishes on the same thread. The
 //! guards are those of `docs/record.md`; taking one away (or two that back each other up) must
 //! break a property, or the model does not see what the guard is for.
 
@@ -116,7 +116,7 @@ struct Protocol {
     workers: usize,
     tool: Tool,
     guards: Guards,
-    /// How often somebody may die, and how often the run may be taken over.
+    /// How often a worker may die, and how often the run may be taken over.
     crashes: u8,
     takeovers: u8,
 }
@@ -141,7 +141,7 @@ impl Protocol {
                     (Call::None, _) => Next::Step,
                     (Call::Planned, _) if self.guards.intent => Next::Intend,
                     (Call::Planned, _) => Next::Dispatch,
-                    // Somebody may have run it: say so, or run it again under its key.
+                    // A worker before may have run it: say so, or run it again under its key.
                     (Call::Intent, Tool::Once) => Next::Result,
                     (Call::Intent, Tool::Keyed) => Next::Dispatch,
                     (Call::Done, _) => Next::Publish,
@@ -171,7 +171,7 @@ impl Protocol {
                 }
             }
             Next::Dispatch => {
-                // Nobody guards the outside world.
+                // The outside world has no guard.
                 let key = if self.guards.stable_key {
                     0
                 } else {

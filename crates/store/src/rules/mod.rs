@@ -8,6 +8,7 @@ pub(crate) mod approvals;
 pub(crate) mod begin;
 pub(crate) mod calls;
 pub(crate) mod cursors;
+pub(crate) mod damage;
 pub(crate) mod import;
 pub(crate) mod items;
 pub(crate) mod lease;

@@ -81,7 +81,7 @@ fn b141_a_cursor_of_elsewhere_is_an_error_and_no_start_from_the_beginning() {
         let new = NewThread::new(id.clone());
         store.open_or_create(&stranger, &new, 0).await.unwrap();
         bad(store.increment(&stranger, &id, Some(&cursor), 10).await);
-        // One that somebody made up, and texts that are none.
+        // One that was made up, and texts that are none.
         let text = cursor.to_string();
         let (rest, _) = text.rsplit_once('_').unwrap();
         let forged: Cursor = format!("{rest}_0123456789abcdef").parse().unwrap();

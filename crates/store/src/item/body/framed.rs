@@ -14,7 +14,7 @@ use throughline_model::stored::StoredError;
 use throughline_model::{Content, Message, MessageId, Path, Role, Vendor};
 
 use super::{FRAMED, corrupt, speaker, utf8};
-use crate::{ItemRef, RunId};
+use crate::{ItemRef, RunId, varint};
 
 /// The bits of `parts` that say who speaks.
 const SPEAKER: u8 = 0x07;
@@ -53,7 +53,7 @@ pub(super) fn pack(message: &Message, content: &Content, speaker: u8, text: &str
             Some(place) => {
                 parts |= PLACE;
                 out.extend_from_slice(place.run.as_bytes());
-                number(&mut out, u64::from(place.no));
+                varint::push(&mut out, u64::from(place.no));
             }
             None => {
                 parts |= ID;
@@ -63,7 +63,7 @@ pub(super) fn pack(message: &Message, content: &Content, speaker: u8, text: &str
     }
     if let Some(created) = message.created {
         parts |= CREATED;
-        number(&mut out, created);
+        varint::push(&mut out, created);
     }
     let mut said = String::new();
     if let Some(vendor) = &content.vendor {
@@ -144,16 +144,8 @@ fn rest(text: &str, role: &Role) -> Result<Message, StoredError> {
     Err(corrupt("a frame that is a message of its own".into()))
 }
 
-fn number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    out.push(number.to_le_bytes()[0]);
-}
-
 fn long(out: &mut Vec<u8>, text: &str) {
-    number(out, text.len() as u64);
+    varint::push(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
@@ -174,19 +166,8 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Result<u64, StoredError> {
-        let mut number = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(corrupt("a number that is too long".into()))
+        let number = varint::take(&mut self.0);
+        number.ok_or_else(|| corrupt("a number that is cut off or too long".into()))
     }
 
     fn long(&mut self) -> Result<&'a str, StoredError> {

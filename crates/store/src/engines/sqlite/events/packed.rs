@@ -1,7 +1,6 @@
 //! How flushes are packed: several into one row of a settled run, those of many runs into a slot.
 
-use crate::Flush;
-use crate::event::{push_number, take_number};
+use crate::{Flush, varint};
 
 /// What a slot holds; with what SQLite adds, a row of it fills one page and never another one.
 pub(super) const ROOM: usize = 8000;
@@ -17,23 +16,23 @@ pub(super) struct Entry {
 
 /// Pack a flush as rows of settled runs have it.
 pub(super) fn push_flush(out: &mut Vec<u8>, flush: &Flush) {
-    push_number(out, u64::from(flush.count));
-    push_number(out, flush.payload.len() as u64);
+    varint::push(out, u64::from(flush.count));
+    varint::push(out, flush.payload.len() as u64);
     out.extend_from_slice(&flush.payload);
 }
 
 /// Pack a flush as slots have it; where the part begins that rows of settled runs have.
 pub(super) fn push_entry(out: &mut Vec<u8>, run: i64, flush: &Flush) -> usize {
-    push_number(out, run.cast_unsigned());
-    push_number(out, flush.first);
+    varint::push(out, run.cast_unsigned());
+    varint::push(out, flush.first);
     let inner = out.len();
     push_flush(out, flush);
     inner
 }
 
 fn take_flush(rest: &mut &[u8], first: u64) -> Option<Flush> {
-    let count = u32::try_from(take_number(rest)?).ok()?;
-    let length = usize::try_from(take_number(rest)?).ok()?;
+    let count = u32::try_from(varint::take(rest)?).ok()?;
+    let length = usize::try_from(varint::take(rest)?).ok()?;
     let (payload, after) = rest.split_at_checked(length)?;
     *rest = after;
     // A number that runs over is damage, and so is a flush of nothing.
@@ -63,11 +62,11 @@ pub(super) fn entries(bytes: &[u8]) -> Option<Vec<Entry>> {
     let mut rest = bytes;
     let mut found = Vec::new();
     while !rest.is_empty() {
-        let run = take_number(&mut rest)?.cast_signed();
+        let run = varint::take(&mut rest)?.cast_signed();
         if run == 0 {
             return rest.iter().all(|byte| *byte == 0).then_some(found);
         }
-        let first = take_number(&mut rest)?;
+        let first = varint::take(&mut rest)?;
         let flush = take_flush(&mut rest, first)?;
         found.push(Entry { run, flush });
     }

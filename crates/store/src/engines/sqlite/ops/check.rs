@@ -10,7 +10,7 @@ use crate::engines::sqlite::rows::branch::{ITEM, check_digest, item, misplaced, 
 use crate::engines::sqlite::rows::find::{node_holding, node_with_item};
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{NODE, NODE_TABLES, NodeRow, num};
-use crate::{Checked, Damage, Error, ItemRef, Position, Progress, RunId, Tenant};
+use crate::{Checked, Damage, Error, ItemRef, Position, Progress, RunId, Tenant, rules};
 
 /// Rows between two words about the progress.
 const TELL: u64 = 1000;
@@ -419,12 +419,5 @@ fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> Done<()> {
     let key = (node.run, node.item_lo, node.item_hi());
     let own: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
     let sum = before.saturating_add(own.map_or(0, num));
-    if sum != node.tokens {
-        let detail = format!(
-            "its total is {} tokens, its items make it {sum}",
-            node.tokens
-        );
-        return Err(crate::engines::sqlite::fault::corrupt(node.site(), detail));
-    }
-    Ok(())
+    Ok(rules::damage::total(node.site(), node.tokens, sum)?)
 }

@@ -12,7 +12,9 @@ use crate::engines::sqlite::rows::items::PACKED;
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{NodeRow, int, num};
 use crate::item::{Item, located};
+use crate::rules;
 use crate::rules::cursors::Stretch;
+use crate::rules::damage::ItemContent;
 use crate::trials;
 use crate::{DamageSite, ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
 
@@ -370,15 +372,13 @@ pub(crate) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool
             );
             return Err(corrupt(row.at, detail));
         }
-        if check && digest::again(tenant, row.at, original.at) != row.digest {
-            return Err(corrupt(
-                row.at,
-                "its digest does not fit what it says again",
-            ));
+        if check {
+            let content = ItemContent::Again(original.at);
+            rules::damage::item(tenant, row.at, &content, row.digest)?;
         }
     } else if kind == ItemKind::Gap {
-        if check && digest::gap(tenant, row.at) != row.digest {
-            return Err(corrupt(row.at, "its digest does not fit a gap"));
+        if check {
+            rules::damage::item(tenant, row.at, &ItemContent::Gap, row.digest)?;
         }
         return Ok(Item {
             at: row.at,
@@ -430,10 +430,7 @@ fn body(
             })
         })?;
         let Some(redaction) = redaction else {
-            return Err(corrupt(
-                row.at,
-                "its body is missing and nobody redacted it",
-            ));
+            return Err(corrupt(row.at, "its body is missing and was not redacted"));
         };
         return Ok(Err(redaction));
     };
@@ -442,17 +439,14 @@ fn body(
     } else {
         unpack(bytes, row.at)?.into()
     };
-    if check {
+    if trials::unless("items-unread", check) {
         let said = Said {
             kind,
             source: row.source,
             tokens: row.tokens,
             body: Arc::clone(&plain),
         };
-        let other = digest::item(tenant, row.at, &said) != row.digest;
-        if trials::unless("items-unread", other) {
-            return Err(corrupt(row.at, "its digest does not fit its bytes"));
-        }
+        rules::damage::item(tenant, row.at, &ItemContent::Said(&said), row.digest)?;
     }
     Ok(Ok(plain))
 }

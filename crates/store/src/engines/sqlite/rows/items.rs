@@ -258,25 +258,12 @@ pub(crate) fn insert_all(
 
 /// Store a place without a result.
 pub(crate) fn insert_gap(tx: &Tx<'_>, tenant: &Tenant, run: i64, at: ItemRef) -> Done<Mark> {
-    let digest = digest::gap(tenant, at);
-    let none: Option<i64> = None;
-    let body: Option<&[u8]> = None;
-    let values = params![
-        run,
-        at.no,
-        ItemKind::Gap.code(),
-        0u8,
-        0u32,
-        none,
-        digest,
-        body
-    ];
-    tx.statements.run(TurnStatement::Item, values)?;
-    Ok(Mark {
+    let mark = Mark {
         no: at.no,
         tokens: 0,
-        digest,
-    })
+        digest: digest::gap(tenant, at),
+    };
+    insert_bodiless(tx, run, (ItemKind::Gap, 0), mark)
 }
 
 /// Store what is left of an item that was removed where it comes from.
@@ -287,25 +274,35 @@ pub(crate) fn insert_redacted(
     at: ItemRef,
     said: &Said,
 ) -> Done<Mark> {
-    let digest = digest::item(tenant, at, said);
-    let none: Option<i64> = None;
+    let mark = Mark {
+        no: at.no,
+        tokens: said.tokens,
+        digest: digest::item(tenant, at, said),
+    };
+    insert_bodiless(tx, run, (said.kind, said.source), mark)
+}
+
+fn insert_bodiless(
+    tx: &Tx<'_>,
+    run: i64,
+    (kind, source): (ItemKind, u8),
+    mark: Mark,
+) -> Done<Mark> {
+    let again: Option<i64> = None;
     let body: Option<&[u8]> = None;
+    let kind = kind.code();
     let values = params![
         run,
-        at.no,
-        said.kind.code(),
-        said.source,
-        said.tokens,
-        none,
-        digest,
+        mark.no,
+        kind,
+        source,
+        mark.tokens,
+        again,
+        mark.digest,
         body
     ];
     tx.statements.run(TurnStatement::Item, values)?;
-    Ok(Mark {
-        no: at.no,
-        tokens: said.tokens,
-        digest,
-    })
+    Ok(mark)
 }
 
 /// Whether items that are stored from a number on are these.
