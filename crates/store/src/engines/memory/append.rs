@@ -11,11 +11,11 @@ use crate::{
     Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
-use super::Desk;
-use super::schema::{NodeAt, Row, RunRow, Stage, ThreadRow, lost};
+use super::Transaction;
+use super::schema::{NodePlace, Row, RunRow, Stage, ThreadRow, missing_row};
 use crate::rules::exists;
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn begin(&mut self, begin: &Begin) -> Result<Begun> {
         rules::begin::check(begin)?;
         self.shared.renew(self.me, self.until);
@@ -25,7 +25,7 @@ impl Desk<'_> {
         match (rules::begin::earlier(begin.run, same, keyed)?, known) {
             (Earlier::Same, Some(run)) => return Ok(Begun::Started(self.started(run)?)),
             (Earlier::ByKey(run), _) => {
-                let run = self.realm.live_run(run)?;
+                let run = self.tables.live_run(run)?;
                 return Ok(Begun::Repeated(Box::new(self.run_view(run)?)));
             }
             _ => {}
@@ -33,11 +33,11 @@ impl Desk<'_> {
         // In this order: where it starts, the calls that it takes, then the head.
         let (thread, base) = match &begin.at {
             Anchor::New { thread, .. } => {
-                self.realm.check_names(thread)?;
+                self.tables.check_names(thread)?;
                 (None, None)
             }
             Anchor::Head { thread, .. } => {
-                let thread = self.realm.thread(thread)?;
+                let thread = self.tables.thread(thread)?;
                 (Some(thread), thread.head)
             }
             Anchor::Node(node) => {
@@ -65,7 +65,7 @@ impl Desk<'_> {
         let row = thread.map(|thread| thread.row);
         let thread = match &begin.at {
             Anchor::New { thread, .. } => self.insert_thread(thread, Stage::Visible),
-            Anchor::Head { .. } | Anchor::Node(_) => row.ok_or_else(|| lost(begin.run))?,
+            Anchor::Head { .. } | Anchor::Node(_) => row.ok_or_else(|| missing_row(begin.run))?,
         };
         let mut run = self.new_run(begin.run, thread);
         run.mode = begin.mode;
@@ -79,7 +79,7 @@ impl Desk<'_> {
         run.inputs = inputs;
         run.request = begin.request.as_ref().map(|request| {
             let digest = digest::request(request.get());
-            let requests = &mut self.realm.requests;
+            let requests = &mut self.tables.requests;
             let shared = requests
                 .entry(digest)
                 .or_insert_with(|| Arc::new(request.clone()));
@@ -90,7 +90,7 @@ impl Desk<'_> {
         let started = self.started(&run)?;
         self.shared
             .running
-            .insert(run.row, (self.realm.scope.clone(), run.id));
+            .insert(run.row, (self.tables.scope.clone(), run.id));
         let leased = run.leased;
         self.insert_run(run);
         self.put(begin.run, items);
@@ -101,7 +101,7 @@ impl Desk<'_> {
         if leased {
             self.take_turn(thread, begin.run, Place::Leave);
         }
-        if let Some(thread) = self.realm.threads.get_mut(&thread)
+        if let Some(thread) = self.tables.threads.get_mut(&thread)
             && leased
         {
             thread.unsettled = Some(begin.run);
@@ -114,7 +114,7 @@ impl Desk<'_> {
         if numbers.is_empty() {
             return;
         }
-        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+        if let Some(thread) = self.tables.threads.get_mut(&thread) {
             thread.queue.retain(|queued| !numbers.contains(&queued.no));
         }
     }
@@ -122,10 +122,10 @@ impl Desk<'_> {
     /// The run that has a key, if the request is the same.
     pub(super) fn known_key(&self, key: Option<&crate::Idempotency>) -> Result<Option<RunId>> {
         let Some(key) = key else { return Ok(None) };
-        let Some(run) = self.realm.keys.get(&key.key) else {
+        let Some(run) = self.tables.keys.get(&key.key) else {
             return Ok(None);
         };
-        let row = self.realm.live_run(*run)?;
+        let row = self.tables.live_run(*run)?;
         let digest = row.key.as_ref().map(|known| known.request);
         rules::begin::key(key, *run, digest)?;
         Ok(Some(*run))
@@ -133,8 +133,8 @@ impl Desk<'_> {
 
     /// A run that is there; [`Error::NotFound`](crate::Error::NotFound) if its thread is not visible.
     fn known_run(&self, id: RunId) -> Result<Option<&RunRow>> {
-        match self.realm.runs.contains_key(&id) {
-            true => self.realm.live_run(id).map(Some),
+        match self.tables.runs.contains_key(&id) {
+            true => self.tables.live_run(id).map(Some),
             false => Ok(None),
         }
     }
@@ -169,12 +169,12 @@ impl Desk<'_> {
 
     /// The unsettled leased run of a thread, and its state now.
     pub(super) fn holder(&self, thread: &ThreadRow) -> Option<(RunId, RunState)> {
-        let run = self.realm.holder(thread)?;
+        let run = self.tables.holder(thread)?;
         Some((run.id, self.shared.state(run, self.now)))
     }
 
     pub(super) fn current_head<'t>(&self, thread: &'t ThreadRow) -> Result<CurrentHead<'t>> {
-        let head = thread.head.map(|head| self.realm.node(head)).transpose()?;
+        let head = thread.head.map(|head| self.tables.node(head)).transpose()?;
         Ok(CurrentHead {
             thread: &thread.id,
             version: thread.version,
@@ -183,7 +183,7 @@ impl Desk<'_> {
     }
 
     fn check_taken(&self, at: CallRef, earlier: &[CallRef]) -> Result<()> {
-        let run = self.realm.run(at.run).ok();
+        let run = self.tables.run(at.run).ok();
         let call = run.and_then(|run| run.call(at.step, at.position));
         let call = call.map(|call| TakenCall {
             state: Some(call.state),
@@ -193,7 +193,7 @@ impl Desk<'_> {
     }
 
     fn take(&mut self, at: CallRef, by: RunId) {
-        let run = self.realm.runs.get_mut(&at.run);
+        let run = self.tables.runs.get_mut(&at.run);
         if let Some(call) = run.and_then(|run| run.call_mut(at.step, at.position)) {
             call.state = CallState::Taken;
             call.taken_by = Some(by);
@@ -215,13 +215,13 @@ impl Desk<'_> {
         let earlier = match rules::begin::earlier(append.run, same, keyed)? {
             Earlier::Nothing => None,
             Earlier::Same => known,
-            Earlier::ByKey(run) => Some(self.realm.live_run(run)?),
+            Earlier::ByKey(run) => Some(self.tables.live_run(run)?),
         };
         if let Some(run) = earlier {
             let published = run.answer.filter(|_| run.kind == RunKind::Append);
             return published.ok_or_else(|| exists("run", run.id));
         }
-        let thread = self.realm.thread(&append.thread)?;
+        let thread = self.tables.thread(&append.thread)?;
         let head = self.found_head(thread)?;
         rules::begin::at_head(&head, append.run, append.expected)?;
         let (row, base, version) = (thread.row, thread.head, thread.version);
@@ -290,40 +290,40 @@ impl Desk<'_> {
     }
 
     /// Let a run continue a node, which stays as long as the run may need it.
-    fn base_on(&mut self, run: &mut RunRow, base: Option<NodeAt>) -> Result<()> {
+    fn base_on(&mut self, run: &mut RunRow, base: Option<NodePlace>) -> Result<()> {
         let Some(base) = base else { return Ok(()) };
-        run.base_id = Some(self.realm.node(base)?.id);
+        run.base_id = Some(self.tables.node(base)?.id);
         run.base = Some(base);
         run.pinned = true;
-        self.realm.pin(base);
+        self.tables.pin(base);
         Ok(())
     }
 
     pub(super) fn insert_run(&mut self, run: RunRow) {
         if let Some(key) = &run.key {
-            self.realm.keys.insert(key.key.clone(), run.id);
+            self.tables.keys.insert(key.key.clone(), run.id);
         }
-        self.realm.run_order.insert(run.row, run.id);
-        if let Some(thread) = self.realm.threads.get_mut(&run.thread) {
+        self.tables.run_order.insert(run.row, run.id);
+        if let Some(thread) = self.tables.threads.get_mut(&run.thread) {
             thread.runs.insert(run.row, run.id);
         }
-        self.realm.runs.insert(run.id, run);
+        self.tables.runs.insert(run.id, run);
     }
 
     /// The last position of a branch; 0 if there is none.
-    pub(super) fn last_of(&self, at: Option<NodeAt>) -> Result<u64> {
+    pub(super) fn last_of(&self, at: Option<NodePlace>) -> Result<u64> {
         match at {
             None => Ok(0),
-            Some(at) => Ok(self.realm.node(at)?.last),
+            Some(at) => Ok(self.tables.node(at)?.last),
         }
     }
 
     /// A thread that must be there, because something else says so.
     pub(super) fn thread_of(&self, run: &RunRow) -> Result<&ThreadRow> {
-        self.realm
+        self.tables
             .threads
             .get(&run.thread)
-            .ok_or_else(|| lost(run.id))
+            .ok_or_else(|| missing_row(run.id))
     }
 }
 

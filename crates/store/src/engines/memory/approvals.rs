@@ -7,13 +7,13 @@ use crate::{
     NewApproval, PageToken, Result, RunId, rules,
 };
 
-use super::schema::{ApprovalRow, CallRow, Row, lost};
-use super::{Desk, MOST};
+use super::schema::{ApprovalRow, CallRow, Row, missing_row};
+use super::{MAX_READ, Transaction};
 use crate::rules::{exists, not_found};
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn check_new_approval(&self, id: ApprovalId) -> Result<()> {
-        match self.realm.approval_rows.get(&id) {
+        match self.tables.approval_rows.get(&id) {
             Some(_) => Err(exists("approval", id)),
             None => Ok(()),
         }
@@ -21,7 +21,7 @@ impl Desk<'_> {
 
     pub(super) fn insert_approval(&mut self, thread: Row, run: RunId, new: &NewApproval) {
         let row = self.shared.row();
-        self.realm.approval_rows.insert(new.id, row);
+        self.tables.approval_rows.insert(new.id, row);
         let approval = ApprovalRow {
             id: new.id,
             thread,
@@ -38,16 +38,18 @@ impl Desk<'_> {
             answered: None,
             reason: None,
         };
-        self.realm.approvals.insert(row, approval);
+        self.tables.approvals.insert(row, approval);
     }
 
     fn approval(&self, id: ApprovalId) -> Option<&ApprovalRow> {
-        self.realm.approvals.get(self.realm.approval_rows.get(&id)?)
+        self.tables
+            .approvals
+            .get(self.tables.approval_rows.get(&id)?)
     }
 
     fn approval_mut(&mut self, id: ApprovalId) -> Option<&mut ApprovalRow> {
-        let row = self.realm.approval_rows.get(&id)?;
-        self.realm.approvals.get_mut(row)
+        let row = self.tables.approval_rows.get(&id)?;
+        self.tables.approvals.get_mut(row)
     }
 
     /// The stored state of the approval that a call waits for.
@@ -85,7 +87,7 @@ impl Desk<'_> {
 
     /// Withdraw all approvals of a run that have no answer.
     pub(super) fn withdraw(&mut self, run: RunId) {
-        let Some(run) = self.realm.runs.get(&run) else {
+        let Some(run) = self.tables.runs.get(&run) else {
             return;
         };
         let waiting: Vec<_> = run.calls.iter().filter_map(|call| call.approval).collect();
@@ -107,11 +109,11 @@ impl Desk<'_> {
         let Some(decided) = rules::approvals::answer(&known, answer)? else {
             return self.approval_view(approval);
         };
-        let row = self.approval_mut(id).ok_or_else(|| lost(id))?;
+        let row = self.approval_mut(id).ok_or_else(|| missing_row(id))?;
         row.state = decided;
         row.answered = Some((answer.by.clone(), now));
         row.reason.clone_from(&answer.reason);
-        let approval = self.approval(id).ok_or_else(|| lost(id))?;
+        let approval = self.approval(id).ok_or_else(|| missing_row(id))?;
         self.approval_view(approval)
     }
 
@@ -121,11 +123,11 @@ impl Desk<'_> {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Approval>> {
-        let limit = limit.min(MOST);
+        let limit = limit.min(MAX_READ);
         let end = after.map_or(Bound::Unbounded, |token| Bound::Excluded(token.row));
         let mut found = Vec::new();
         let mut next = None;
-        for (row, approval) in self.realm.approvals.range((Bound::Unbounded, end)).rev() {
+        for (row, approval) in self.tables.approvals.range((Bound::Unbounded, end)).rev() {
             let waiting = approval.state_at(self.now) == ApprovalState::Waiting;
             if filter.waiting && !waiting {
                 continue;
@@ -150,7 +152,7 @@ impl Desk<'_> {
     fn approval_view(&self, approval: &ApprovalRow) -> Result<Approval> {
         Ok(Approval {
             id: approval.id,
-            thread: self.realm.thread_row(approval.thread)?.id.clone(),
+            thread: self.tables.thread_row(approval.thread)?.id.clone(),
             call: approval.call,
             shown: approval.shown,
             state: approval.state_at(self.now),

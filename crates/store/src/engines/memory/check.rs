@@ -10,10 +10,10 @@ use crate::rules::damage::ItemContent;
 
 use super::Memory;
 use super::read::Stretch;
-use super::schema::{Node, Realm, Row, RunRow, Stage, Timeline, What};
+use super::schema::{Node, Row, RunRow, Stage, StoredContent, TenantTables, Timeline};
 
 /// How many rows are checked between two reports of progress.
-const STEP: u64 = 256;
+const PROGRESS_EVERY: u64 = 256;
 
 /// Something to look at.
 enum Part {
@@ -29,14 +29,14 @@ impl Memory {
         let mut checked = Checked::default();
         for (done, (tenant, part)) in (0..).zip(&parts) {
             // The lock is free in between: writers go on, and the callback may use the store.
-            if let Some(realm) = self.open_for_work()?.realms.get(tenant) {
+            if let Some(tables) = self.open_for_work()?.tenants.get(tenant) {
                 match part {
-                    Part::Thread(row) => realm.look_at_thread(*row, &mut checked),
-                    Part::Timeline(row) => realm.look_at_timeline(*row, &mut checked),
-                    Part::Run(id) => realm.look_at_run(*id, &mut checked),
+                    Part::Thread(row) => tables.check_thread_rows(*row, &mut checked),
+                    Part::Timeline(row) => tables.check_timeline_rows(*row, &mut checked),
+                    Part::Run(id) => tables.check_run_rows(*id, &mut checked),
                 }
             }
-            if (done + 1) % STEP == 0 {
+            if (done + 1) % PROGRESS_EVERY == 0 {
                 progress(Progress {
                     done,
                     total,
@@ -56,20 +56,20 @@ impl Memory {
     fn parts(&self) -> Result<Vec<(Tenant, Part)>> {
         let data = self.open_for_work()?;
         let mut parts = Vec::new();
-        for (tenant, realm) in &data.realms {
-            let mut rows: Vec<Row> = realm.threads.keys().copied().collect();
+        for (tenant, tables) in &data.tenants {
+            let mut rows: Vec<Row> = tables.threads.keys().copied().collect();
             rows.sort_unstable();
             parts.extend(
                 rows.into_iter()
                     .map(|row| (tenant.clone(), Part::Thread(row))),
             );
-            let mut rows: Vec<Row> = realm.timelines.keys().copied().collect();
+            let mut rows: Vec<Row> = tables.timelines.keys().copied().collect();
             rows.sort_unstable();
             parts.extend(
                 rows.into_iter()
                     .map(|row| (tenant.clone(), Part::Timeline(row))),
             );
-            let mut runs: Vec<_> = realm.runs.values().map(|run| (run.row, run.id)).collect();
+            let mut runs: Vec<_> = tables.runs.values().map(|run| (run.row, run.id)).collect();
             runs.sort_unstable();
             parts.extend(
                 runs.into_iter()
@@ -80,7 +80,7 @@ impl Memory {
     }
 }
 
-impl Realm {
+impl TenantTables {
     fn damaged(&self, thread: Row, site: impl Into<DamageSite>, detail: &str) -> Damage {
         let site = site.into();
         let site = match self.threads.get(&thread) {
@@ -97,7 +97,7 @@ impl Realm {
         }
     }
 
-    fn look_at_thread(&self, row: Row, checked: &mut Checked) {
+    fn check_thread_rows(&self, row: Row, checked: &mut Checked) {
         let Some(thread) = self.threads.get(&row) else {
             return;
         };
@@ -120,7 +120,7 @@ impl Realm {
         }
     }
 
-    fn look_at_timeline(&self, row: Row, checked: &mut Checked) {
+    fn check_timeline_rows(&self, row: Row, checked: &mut Checked) {
         let Some(timeline) = self.timelines.get(&row) else {
             return;
         };
@@ -156,14 +156,14 @@ impl Realm {
         }
     }
 
-    fn look_at_run(&self, id: RunId, checked: &mut Checked) {
+    fn check_run_rows(&self, id: RunId, checked: &mut Checked) {
         let Some(run) = self.runs.get(&id) else {
             return;
         };
         for (no, slot) in (1..).zip(&run.items) {
             let Some(item) = slot else { continue };
             checked.items += 1;
-            checked.redacted += u64::from(matches!(item.what, What::Redacted(..)));
+            checked.redacted += u64::from(matches!(item.what, StoredContent::Redacted(..)));
             if let Err(error) = self.check_item(run, no) {
                 let error = match self.position_of(run, no) {
                     Some(position) => error.at_position(position),
@@ -190,7 +190,7 @@ impl Node {
     }
 }
 
-impl Realm {
+impl TenantTables {
     /// The position of an item, if it is in a node.
     fn position_of(&self, run: &RunRow, no: u32) -> Option<Position> {
         let holds =
@@ -268,22 +268,22 @@ impl Realm {
         let missing = |detail| Error::corrupt(at, detail);
         let item = run.item(no).ok_or_else(|| missing("it is not there"))?;
         let content = match &item.what {
-            What::Said(said) => ItemContent::Said(said),
-            What::Again(of) => {
+            StoredContent::Said(said) => ItemContent::Said(said),
+            StoredContent::Again(of) => {
                 let first = self.runs.get(&of.run);
                 let first = first.ok_or_else(|| missing("what it says again is not there"))?;
                 // What is said again says nothing again itself, so this goes one level deep.
                 match first.item(of.no).map(|item| &item.what) {
-                    Some(What::Said(_)) => self.check_item(first, of.no)?,
-                    Some(What::Redacted(..)) => {}
-                    Some(What::Again(_) | What::Gap) | None => {
+                    Some(StoredContent::Said(_)) => self.check_item(first, of.no)?,
+                    Some(StoredContent::Redacted(..)) => {}
+                    Some(StoredContent::Again(_) | StoredContent::Gap) | None => {
                         return Err(missing("what it says again is not there"));
                     }
                 }
                 ItemContent::Again(*of)
             }
-            What::Gap => ItemContent::Gap,
-            What::Redacted(..) => return Ok(()),
+            StoredContent::Gap => ItemContent::Gap,
+            StoredContent::Redacted(..) => return Ok(()),
         };
         rules::damage::item(&self.tenant, at, &content, item.digest)
     }

@@ -11,22 +11,24 @@ use std::sync::Arc;
 use crate::digest;
 use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId, rules};
 
-use super::Desk;
-use super::schema::{NodeAt, Realm, Row, RunNode, RunRow, Stage, Unit, What, lost};
+use super::Transaction;
+use super::schema::{
+    NodePlace, Row, RunNode, RunRow, Stage, StoredContent, SweepUnit, TenantTables, missing_row,
+};
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn delete(&mut self, id: &ThreadId) -> Result<()> {
         // One that is gone is deleted: a caller that did not hear the answer asks again.
-        if let Ok(thread) = self.realm.thread(id) {
-            self.bury(thread.row);
+        if let Ok(thread) = self.tables.thread(id) {
+            self.delete_thread(thread.row);
         }
         Ok(())
     }
 
     /// Take a thread out of sight, with all that is only its own, and have the rest swept.
-    pub(super) fn bury(&mut self, row: Row) {
-        let mut buried = None;
-        self.realm.change_thread(row, |thread| {
+    pub(super) fn delete_thread(&mut self, row: Row) {
+        let mut deleted = None;
+        self.tables.change_thread(row, |thread| {
             thread.stage = Stage::Deleted;
             thread.unsettled = None;
             thread.queue.clear();
@@ -38,43 +40,43 @@ impl Desk<'_> {
             thread.settings = None;
             let aliases = std::mem::take(&mut thread.aliases);
             let head = thread.head.take();
-            buried = Some((thread.id.clone(), aliases, head));
+            deleted = Some((thread.id.clone(), aliases, head));
         });
-        let Some((id, aliases, head)) = buried else {
+        let Some((id, aliases, head)) = deleted else {
             return;
         };
-        self.realm.names.remove(&id);
+        self.tables.names.remove(&id);
         for alias in aliases {
-            self.realm.aliases.remove(&alias);
+            self.tables.aliases.remove(&alias);
         }
-        let Some(thread) = self.realm.threads.get(&row) else {
+        let Some(thread) = self.tables.threads.get(&row) else {
             return;
         };
         let runs: Vec<_> = thread.runs.iter().map(|(row, id)| (*row, *id)).collect();
         let timelines: Vec<_> = thread.timelines.iter().copied().collect();
         for (row, run) in runs {
             self.shared.running.remove(&row);
-            self.realm.run_order.remove(&row);
-            self.realm.bury_run(run);
+            self.tables.run_order.remove(&row);
+            self.tables.delete_run(run);
         }
         if let Some(head) = head {
-            self.realm.unpin(head);
+            self.tables.unpin(head);
         }
         for timeline in timelines {
-            if let Some(parent) = self.realm.release(timeline) {
-                self.realm.unpin(parent);
+            if let Some(parent) = self.tables.release(timeline) {
+                self.tables.unpin(parent);
             }
         }
-        self.realm.sweep.push_back(Unit::Thread(row));
+        self.tables.sweep.push_back(SweepUnit::Thread(row));
     }
 
     pub(super) fn hide(&mut self, id: RunId) -> Result<()> {
-        self.realm.live_run(id)?;
+        self.tables.live_run(id)?;
         let run = self.run_mut(id)?;
         run.hidden = true;
         // A key lives as long as what it names.
         if let Some(key) = run.key.take() {
-            self.realm.keys.remove(&key.key);
+            self.tables.keys.remove(&key.key);
         }
         Ok(())
     }
@@ -85,9 +87,12 @@ impl Desk<'_> {
             by: by.to_owned(),
             at: self.now,
         };
-        let item = self.realm.item_mut(first).ok_or_else(|| lost("an item"))?;
-        if let What::Said(said) = &item.what {
-            item.what = What::Redacted(said.clone().emptied(), redaction);
+        let item = self
+            .tables
+            .item_mut(first)
+            .ok_or_else(|| missing_row("an item"))?;
+        if let StoredContent::Said(said) = &item.what {
+            item.what = StoredContent::Redacted(said.clone().emptied(), redaction);
             // The same words may have been sent as events.
             for flush in &mut self.run_mut(first.run)?.flushes {
                 *flush = flush.emptied();
@@ -101,19 +106,19 @@ impl Desk<'_> {
         let outlived: Vec<Row> = self.outlived().take(*budget).collect();
         *budget -= outlived.len();
         for row in outlived {
-            self.bury(row);
+            self.delete_thread(row);
         }
-        self.realm.sweep(budget, purged);
-        purged.more |= !self.realm.sweep.is_empty() || self.outlived().next().is_some();
+        self.tables.sweep(budget, purged);
+        purged.more |= !self.tables.sweep.is_empty() || self.outlived().next().is_some();
     }
 
     /// Threads whose time is over, and imports that were left.
     fn outlived(&self) -> impl Iterator<Item = Row> {
         let over = |time: Millis| time <= self.now;
-        let expired = self.realm.expiring.iter();
+        let expired = self.tables.expiring.iter();
         let expired = expired.take_while(move |(time, _)| over(*time));
         let expired = expired.filter(|(_, row)| !self.is_at_work(*row));
-        let left = self.realm.importing.iter();
+        let left = self.tables.importing.iter();
         let left =
             left.take_while(move |(since, _)| over(since.saturating_add(rules::import::LONGEST)));
         expired.chain(left).map(|(_, row)| *row)
@@ -122,12 +127,12 @@ impl Desk<'_> {
     /// Whether a run of a thread has a living owner or waiter. A run whose owner is gone does
     /// not count: a process that died must not turn an hour into for ever.
     fn is_at_work(&self, thread: Row) -> bool {
-        let Some(thread) = self.realm.threads.get(&thread) else {
+        let Some(thread) = self.tables.threads.get(&thread) else {
             return false;
         };
         let mut runs = thread.runs.values().rev();
         runs.any(|run| {
-            let run = self.realm.runs.get(run);
+            let run = self.tables.runs.get(run);
             run.is_some_and(|run| match self.shared.state(run, self.now) {
                 RunState::Running | RunState::Parked => true,
                 RunState::Interrupted
@@ -142,9 +147,9 @@ impl Desk<'_> {
     }
 }
 
-impl Realm {
+impl TenantTables {
     /// Whether a node belongs to a thread that lives, or lies on the way to something that does.
-    pub(super) fn is_reached(&self, at: NodeAt) -> bool {
+    pub(super) fn is_reached(&self, at: NodePlace) -> bool {
         let Some(timeline) = self.timelines.get(&at.timeline) else {
             return false;
         };
@@ -182,7 +187,7 @@ impl Realm {
     }
 
     /// Remove everything of a run but what others may share.
-    fn bury_run(&mut self, id: RunId) {
+    fn delete_run(&mut self, id: RunId) {
         self.unpin_base(id);
         let Some(run) = self.runs.get_mut(&id) else {
             return;
@@ -204,7 +209,7 @@ impl Realm {
         if let Some(request) = request.filter(|request| Arc::strong_count(request) == 2) {
             self.requests.remove(&digest::request(request.get()));
         }
-        self.sweep.push_back(Unit::Run(id));
+        self.sweep.push_back(SweepUnit::Run(id));
     }
 
     pub(super) fn sweep(&mut self, budget: &mut usize, purged: &mut Purged) {
@@ -214,9 +219,9 @@ impl Realm {
             };
             *budget -= 1;
             match unit {
-                Unit::Thread(row) => self.forget_thread(row, purged),
-                Unit::Timeline(row) => self.sweep_timeline(row, budget, purged),
-                Unit::Run(id) => self.sweep_run(id, budget, purged),
+                SweepUnit::Thread(row) => self.forget_thread(row, purged),
+                SweepUnit::Timeline(row) => self.sweep_timeline(row, budget, purged),
+                SweepUnit::Run(id) => self.sweep_run(id, budget, purged),
             }
         }
     }
@@ -245,10 +250,10 @@ impl Realm {
                 // Results that were never sent belonged to the last node.
                 run.calls = Vec::new();
             }
-            self.sweep.push_back(Unit::Run(node.id.run));
+            self.sweep.push_back(SweepUnit::Run(node.id.run));
             *budget = budget.saturating_sub(1);
             if *budget == 0 {
-                self.sweep.push_front(Unit::Timeline(row));
+                self.sweep.push_front(SweepUnit::Timeline(row));
                 return;
             }
         }
@@ -279,7 +284,7 @@ impl Realm {
             } else if let Some(item) = slot.take_if(|item| item.refs == 0) {
                 purged.items += 1;
                 *budget = budget.saturating_sub(1);
-                if let What::Again(of) = item.what {
+                if let StoredContent::Again(of) = item.what {
                     said_again.push(of);
                 }
             }
@@ -289,7 +294,7 @@ impl Realm {
             if let Some(first) = self.item_mut(of) {
                 first.refs = first.refs.saturating_sub(1);
                 if first.refs == 0 {
-                    self.sweep.push_back(Unit::Run(of.run));
+                    self.sweep.push_back(SweepUnit::Run(of.run));
                 }
             }
         }

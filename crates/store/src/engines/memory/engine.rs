@@ -18,7 +18,7 @@ use crate::{
     Version, Waiter, rules,
 };
 
-use super::{MOST, Memory};
+use super::{MAX_READ, Memory};
 
 #[async_trait]
 impl Engine for Memory {
@@ -32,7 +32,7 @@ impl Engine for Memory {
     }
 
     async fn open(&self, scope: &TenantScope, at: &At, window: usize) -> Result<Opened> {
-        self.desk(scope, |desk| desk.open(at, window))
+        self.transaction(scope, |tx| tx.open(at, window))
     }
 
     async fn open_or_create(
@@ -41,11 +41,11 @@ impl Engine for Memory {
         thread: &NewThread,
         window: usize,
     ) -> Result<Opened> {
-        self.desk(scope, |desk| desk.open_or_create(thread, window))
+        self.transaction(scope, |tx| tx.open_or_create(thread, window))
     }
 
     async fn fork(&self, scope: &TenantScope, fork: &Fork) -> Result<Thread> {
-        self.desk(scope, |desk| desk.fork(fork))
+        self.transaction(scope, |tx| tx.fork(fork))
     }
 
     async fn patch(
@@ -54,7 +54,7 @@ impl Engine for Memory {
         thread: &ThreadId,
         patch: &ThreadPatch,
     ) -> Result<Thread> {
-        self.desk(scope, |desk| desk.patch(thread, patch))
+        self.transaction(scope, |tx| tx.patch(thread, patch))
     }
 
     async fn threads(
@@ -64,7 +64,7 @@ impl Engine for Memory {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Thread>> {
-        self.desk(scope, |desk| desk.threads(filter, after, limit))
+        self.transaction(scope, |tx| tx.threads(filter, after, limit))
     }
 
     async fn tree(
@@ -74,7 +74,7 @@ impl Engine for Memory {
         after: Option<NodeId>,
         limit: usize,
     ) -> Result<Vec<TreeNode>> {
-        self.desk(scope, |desk| desk.tree(thread, after, limit))
+        self.transaction(scope, |tx| tx.tree(thread, after, limit))
     }
 
     async fn node(
@@ -84,15 +84,15 @@ impl Engine for Memory {
         from: ItemNo,
         limit: usize,
     ) -> Result<NodeRecord> {
-        self.desk(scope, |desk| desk.node(node, from, limit))
+        self.transaction(scope, |tx| tx.node(node, from, limit))
     }
 
     async fn delete(&self, scope: &TenantScope, thread: &ThreadId) -> Result<()> {
-        self.desk(scope, |desk| desk.delete(thread))
+        self.transaction(scope, |tx| tx.delete(thread))
     }
 
     async fn read(&self, scope: &TenantScope, at: &At, span: Span, limit: usize) -> Result<Page> {
-        self.desk(scope, |desk| desk.read(at, span, limit))
+        self.transaction(scope, |tx| tx.read(at, span, limit))
     }
 
     async fn increment(
@@ -102,7 +102,7 @@ impl Engine for Memory {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Increment> {
-        self.desk(scope, |desk| desk.increment(scope, thread, after, limit))
+        self.transaction(scope, |tx| tx.increment(scope, thread, after, limit))
     }
 
     async fn cursor(
@@ -111,7 +111,7 @@ impl Engine for Memory {
         thread: &ThreadId,
         position: Position,
     ) -> Result<Cursor> {
-        self.desk(scope, |desk| desk.cursor(scope, thread, position))
+        self.transaction(scope, |tx| tx.cursor(scope, thread, position))
     }
 
     async fn changed(
@@ -121,7 +121,7 @@ impl Engine for Memory {
         seen: Version,
     ) -> Result<Version> {
         let mut closed = self.closed.subscribe();
-        let mut changes = self.desk(scope, |desk| desk.watch(thread))?;
+        let mut changes = self.transaction(scope, |tx| tx.watch(thread))?;
         // Whichever comes first; that the sender is gone means that the thread is.
         let mut moved = pin!(changes.wait_for(|version| *version != seen));
         let mut closed = pin!(closed.wait_for(|closed| *closed));
@@ -136,15 +136,15 @@ impl Engine for Memory {
     }
 
     async fn append(&self, scope: &TenantScope, append: &Append) -> Result<Published> {
-        self.desk(scope, |desk| desk.append(append))
+        self.transaction(scope, |tx| tx.append(append))
     }
 
     async fn redact(&self, scope: &TenantScope, item: ItemRef, by: &str) -> Result<()> {
-        self.desk(scope, |desk| desk.redact(item, by))
+        self.transaction(scope, |tx| tx.redact(item, by))
     }
 
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
-        self.desk(scope, |desk| desk.begin(begin))
+        self.transaction(scope, |tx| tx.begin(begin))
     }
 
     async fn step(
@@ -153,7 +153,7 @@ impl Engine for Memory {
         lease: Lease,
         step: &Step,
     ) -> Result<Option<Published>> {
-        self.desk(scope, |desk| desk.step(lease, step))
+        self.transaction(scope, |tx| tx.step(lease, step))
     }
 
     async fn intend(
@@ -163,7 +163,7 @@ impl Engine for Memory {
         step: u32,
         positions: &[u32],
     ) -> Result<()> {
-        self.desk(scope, |desk| desk.intend(lease, step, positions))
+        self.transaction(scope, |tx| tx.intend(lease, step, positions))
     }
 
     async fn ask(
@@ -172,7 +172,7 @@ impl Engine for Memory {
         lease: Lease,
         approvals: &[NewApproval],
     ) -> Result<()> {
-        self.desk(scope, |desk| desk.ask(lease, approvals))
+        self.transaction(scope, |tx| tx.ask(lease, approvals))
     }
 
     async fn results(
@@ -181,11 +181,11 @@ impl Engine for Memory {
         lease: Lease,
         results: &[CallResult],
     ) -> Result<()> {
-        self.desk(scope, |desk| desk.results(lease, results))
+        self.transaction(scope, |tx| tx.results(lease, results))
     }
 
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
-        self.desk(scope, |desk| desk.flush(lease, events))
+        self.transaction(scope, |tx| tx.flush(lease, events))
     }
 
     async fn publish(
@@ -194,19 +194,19 @@ impl Engine for Memory {
         lease: Lease,
         publish: &Publish,
     ) -> Result<Published> {
-        self.desk(scope, |desk| desk.publish(lease, publish))
+        self.transaction(scope, |tx| tx.publish(lease, publish))
     }
 
     async fn park(&self, scope: &TenantScope, lease: Lease, events: Option<&Flush>) -> Result<()> {
-        self.desk(scope, |desk| desk.park(lease, events))
+        self.transaction(scope, |tx| tx.park(lease, events))
     }
 
     async fn end(&self, scope: &TenantScope, lease: Lease, end: &End) -> Result<()> {
-        self.desk(scope, |desk| desk.end(lease, end))
+        self.transaction(scope, |tx| tx.end(lease, end))
     }
 
     async fn cancel(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
-        self.desk(scope, |desk| desk.cancel(run))
+        self.transaction(scope, |tx| tx.cancel(run))
     }
 
     async fn claim(
@@ -216,30 +216,30 @@ impl Engine for Memory {
         seen: u32,
         claim: Claim,
     ) -> Result<Started> {
-        self.desk(scope, |desk| desk.claim(run, seen, claim))
+        self.transaction(scope, |tx| tx.claim(run, seen, claim))
     }
 
     async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
-        self.desk(scope, |desk| desk.claim_in_line(claim))
+        self.transaction(scope, |tx| tx.claim_in_line(claim))
     }
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
-        self.desk(scope, |desk| desk.run(run))
+        self.transaction(scope, |tx| tx.run(run))
     }
 
     async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>> {
-        self.desk(scope, |desk| match desk.known_key(Some(key))? {
-            Some(run) => desk.run(run).map(Some),
+        self.transaction(scope, |tx| match tx.known_key(Some(key))? {
+            Some(run) => tx.run(run).map(Some),
             None => Ok(None),
         })
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {
-        self.desk(scope, |desk| desk.run(run).map(|run| run.cancelling))
+        self.transaction(scope, |tx| tx.run(run).map(|run| run.cancelling))
     }
 
     async fn journal(&self, scope: &TenantScope, run: RunId) -> Result<Journal> {
-        self.desk(scope, |desk| desk.journal(run))
+        self.transaction(scope, |tx| tx.journal(run))
     }
 
     async fn runs(
@@ -249,7 +249,7 @@ impl Engine for Memory {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Run>> {
-        self.desk(scope, |desk| desk.runs(filter, after, limit))
+        self.transaction(scope, |tx| tx.runs(filter, after, limit))
     }
 
     async fn events(
@@ -259,22 +259,22 @@ impl Engine for Memory {
         from: EventNo,
         limit: usize,
     ) -> Result<Vec<Flush>> {
-        self.desk(scope, |desk| desk.events(run, from, limit))
+        self.transaction(scope, |tx| tx.events(run, from, limit))
     }
 
     async fn hide(&self, scope: &TenantScope, run: RunId) -> Result<()> {
-        self.desk(scope, |desk| desk.hide(run))
+        self.transaction(scope, |tx| tx.hide(run))
     }
 
     async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()> {
-        self.desk(scope, |desk| {
-            desk.note_delivered(runs);
+        self.transaction(scope, |tx| {
+            tx.note_delivered(runs);
             Ok(())
         })
     }
 
     async fn answer(&self, scope: &TenantScope, answer: &Answer) -> Result<Approval> {
-        self.desk(scope, |desk| desk.answer(answer))
+        self.transaction(scope, |tx| tx.answer(answer))
     }
 
     async fn approvals(
@@ -284,22 +284,22 @@ impl Engine for Memory {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Approval>> {
-        self.desk(scope, |desk| desk.approvals(filter, after, limit))
+        self.transaction(scope, |tx| tx.approvals(filter, after, limit))
     }
 
     async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
-        self.desk(scope, |desk| desk.line_up(thread, run))
+        self.transaction(scope, |tx| tx.line_up(thread, run))
     }
 
     async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
-        self.desk(scope, |desk| {
-            desk.leave_line(thread, run);
+        self.transaction(scope, |tx| {
+            tx.leave_line(thread, run);
             Ok(())
         })
     }
 
     async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
-        self.desk(scope, |desk| desk.line(thread))
+        self.transaction(scope, |tx| tx.line(thread))
     }
 
     async fn enqueue(
@@ -308,15 +308,15 @@ impl Engine for Memory {
         thread: &ThreadId,
         body: &RawJson,
     ) -> Result<QueueNo> {
-        self.desk(scope, |desk| desk.enqueue(thread, body))
+        self.transaction(scope, |tx| tx.enqueue(thread, body))
     }
 
     async fn queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Queued>> {
-        self.desk(scope, |desk| desk.queue(thread))
+        self.transaction(scope, |tx| tx.queue(thread))
     }
 
     async fn import(&self, scope: &TenantScope, import: &Import) -> Result<()> {
-        self.desk(scope, |desk| desk.import(import))
+        self.transaction(scope, |tx| tx.import(import))
     }
 
     async fn renew(&self) -> Result<()> {
@@ -329,21 +329,21 @@ impl Engine for Memory {
 
     async fn orphans(&self, limit: usize) -> Result<Vec<Orphan>> {
         let data = self.open_for_work()?;
-        Ok(data.orphans(self.options.clock.now(), limit.min(MOST)))
+        Ok(data.orphans(self.options.clock.now(), limit.min(MAX_READ)))
     }
 
     async fn purge(&self, limit: usize) -> Result<Purged> {
         let mut data = self.open_for_work()?;
         let scopes: Vec<_> = data
-            .realms
+            .tenants
             .values()
-            .map(|realm| realm.scope.clone())
+            .map(|tables| tables.scope.clone())
             .collect();
         let mut purged = Purged::default();
         let mut budget = limit;
         for scope in scopes {
-            self.desk_of(&mut data, &scope, |desk| {
-                desk.purge(&mut budget, &mut purged);
+            self.transaction_of(&mut data, &scope, |tx| {
+                tx.purge(&mut budget, &mut purged);
                 Ok(())
             })?;
         }

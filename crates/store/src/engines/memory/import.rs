@@ -7,13 +7,15 @@ use crate::{
     ThreadId, rules,
 };
 
-use super::Desk;
+use super::Transaction;
 use super::publish::NewNode;
-use super::schema::{ItemRow, NodeAt, Row, RunNode, RunRow, Stage, ThreadRow, What, lost};
+use super::schema::{
+    ItemRow, NodePlace, Row, RunNode, RunRow, Stage, StoredContent, ThreadRow, missing_row,
+};
 use super::threads::Aliases;
 use crate::rules::{exists, not_found};
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn import(&mut self, import: &Import) -> Result<()> {
         match import {
             Import::Open { thread, created } => self.import_open(thread, *created),
@@ -30,22 +32,22 @@ impl Desk<'_> {
     fn import_open(&mut self, new: &NewThread, created: Millis) -> Result<()> {
         if let Ok(thread) = self.imported(&new.id) {
             let has_nodes = !thread.timelines.is_empty();
-            let thread = self.realm.thread_view(thread, Aliases::Shown)?;
+            let thread = self.tables.thread_view(thread, Aliases::Shown)?;
             if rules::import::is_opened(&thread, has_nodes, new, created) {
                 return Ok(());
             }
         }
-        self.realm.check_names(new)?;
+        self.tables.check_names(new)?;
         let row = self.insert_thread(new, Stage::Importing(self.now));
-        let thread = self.realm.threads.get_mut(&row);
-        thread.ok_or_else(|| lost(&new.id))?.created = created;
+        let thread = self.tables.threads.get_mut(&row);
+        thread.ok_or_else(|| missing_row(&new.id))?.created = created;
         Ok(())
     }
 
     /// A thread that is being imported.
     fn imported(&self, id: &ThreadId) -> Result<&ThreadRow> {
-        let row = self.realm.names.get(id);
-        let thread = row.and_then(|row| self.realm.threads.get(row));
+        let row = self.tables.names.get(id);
+        let thread = row.and_then(|row| self.tables.threads.get(row));
         thread
             .filter(|thread| matches!(thread.stage, Stage::Importing(_)))
             .ok_or_else(|| not_found("import of thread", id))
@@ -54,7 +56,7 @@ impl Desk<'_> {
     fn import_node(&mut self, id: &ThreadId, new: &ImportNode) -> Result<()> {
         rules::import::check(new)?;
         let thread = self.imported(id)?.row;
-        let run = self.realm.runs.get(&new.node.run);
+        let run = self.tables.runs.get(&new.node.run);
         if let Some(run) = run {
             if run.thread != thread {
                 return Err(exists("run", run.id));
@@ -111,14 +113,14 @@ impl Desk<'_> {
         let stored = (node.first_item..=node.last_item).map(|no| run.item(no));
         let given = (node.first_item..).zip(&new.items).map(|(no, item)| {
             let at = ItemRef { run: run.id, no };
-            Some(digest::imported(&self.realm.tenant, at, item))
+            Some(digest::imported(&self.tables.tenant, at, item))
         });
         stored.map(|item| item.map(|item| item.digest)).eq(given)
     }
 
     /// A node of the thread that is being imported.
-    fn imported_node(&self, thread: Row, id: NodeId) -> Result<NodeAt> {
-        let run = self.realm.runs.get(&id.run);
+    fn imported_node(&self, thread: Row, id: NodeId) -> Result<NodePlace> {
+        let run = self.tables.runs.get(&id.run);
         let run = run.filter(|run| run.thread == thread);
         let node = run.and_then(|run| run.nodes.iter().rev().find(|node| node.step == id.step));
         node.map(|node| node.at)
@@ -130,13 +132,13 @@ impl Desk<'_> {
             let run = new.node.run;
             ItemRow {
                 what: match item {
-                    ImportItem::Said(said) => What::Said(said.clone()),
+                    ImportItem::Said(said) => StoredContent::Said(said.clone()),
                     ImportItem::Redacted(left, redaction) => {
-                        What::Redacted(left.clone().emptied(), redaction.clone())
+                        StoredContent::Redacted(left.clone().emptied(), redaction.clone())
                     }
-                    ImportItem::Gap => What::Gap,
+                    ImportItem::Gap => StoredContent::Gap,
                 },
-                digest: digest::imported(&self.realm.tenant, ItemRef { run, no }, item),
+                digest: digest::imported(&self.tables.tenant, ItemRef { run, no }, item),
                 refs: 0,
             }
         };
@@ -149,8 +151,8 @@ impl Desk<'_> {
         head: Option<NodeId>,
         touched: Millis,
     ) -> Result<()> {
-        if let Ok(shown) = self.realm.thread(id) {
-            let shown = self.realm.thread_view(shown, Aliases::LeftOut)?;
+        if let Ok(shown) = self.tables.thread(id) {
+            let shown = self.tables.thread_view(shown, Aliases::LeftOut)?;
             return rules::import::finished(&shown, head, touched);
         }
         let thread = self.imported(id)?.row;
@@ -159,9 +161,9 @@ impl Desk<'_> {
             Some(head) => Some(self.imported_node(thread, head)?),
         };
         if let Some(head) = head {
-            self.realm.pin(head);
+            self.tables.pin(head);
         }
-        self.realm.change_thread(thread, |thread| {
+        self.tables.change_thread(thread, |thread| {
             thread.stage = Stage::Visible;
             thread.head = head;
             thread.touched = touched;
@@ -170,7 +172,7 @@ impl Desk<'_> {
     }
 
     fn import_abort(&mut self, id: &ThreadId) -> Result<()> {
-        rules::import::abort(id, self.realm.thread(id).is_ok())?;
+        rules::import::abort(id, self.tables.thread(id).is_ok())?;
         // One that is not there was aborted before.
         let Ok(thread) = self.imported(id) else {
             return Ok(());
@@ -178,13 +180,13 @@ impl Desk<'_> {
         let row = thread.row;
         // Its rows were never visible. They go at once, so that the same runs can be
         // imported again; what else waits to be swept goes on waiting.
-        let others = std::mem::take(&mut self.realm.sweep);
-        self.bury(row);
+        let others = std::mem::take(&mut self.tables.sweep);
+        self.delete_thread(row);
         let mut unbounded = usize::MAX;
-        self.realm.sweep(&mut unbounded, &mut Purged::default());
-        self.realm.sweep = others;
-        match self.realm.threads.contains_key(&row) {
-            true => Err(lost(id)),
+        self.tables.sweep(&mut unbounded, &mut Purged::default());
+        self.tables.sweep = others;
+        match self.tables.threads.contains_key(&row) {
+            true => Err(missing_row(id)),
             false => Ok(()),
         }
     }

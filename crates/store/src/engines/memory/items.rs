@@ -3,10 +3,10 @@
 use crate::digest;
 use crate::{ItemKind, ItemNo, ItemRef, NewItem, Result, RunId, rules};
 
-use super::Desk;
-use super::schema::{ItemRow, RunRow, What};
+use super::Transaction;
+use super::schema::{ItemRow, RunRow, StoredContent};
 
-impl Desk<'_> {
+impl Transaction<'_> {
     /// Items of a run as they will be stored, the first with the given number.
     pub(super) fn items(&self, run: RunId, first: ItemNo, new: &[NewItem]) -> Result<Vec<ItemRow>> {
         let place = |(no, item)| self.item(ItemRef { run, no }, item);
@@ -15,12 +15,15 @@ impl Desk<'_> {
 
     /// An item as it will be stored at a place.
     pub(super) fn item(&self, at: ItemRef, new: &NewItem) -> Result<ItemRow> {
-        let tenant = &self.realm.tenant;
+        let tenant = &self.tables.tenant;
         let (what, digest) = match new {
-            NewItem::Said(said) => (What::Said(said.clone()), digest::item(tenant, at, said)),
+            NewItem::Said(said) => (
+                StoredContent::Said(said.clone()),
+                digest::item(tenant, at, said),
+            ),
             NewItem::Again(of) => {
                 let of = self.original(*of)?;
-                (What::Again(of), digest::again(tenant, at, of))
+                (StoredContent::Again(of), digest::again(tenant, at, of))
             }
         };
         Ok(ItemRow {
@@ -32,13 +35,13 @@ impl Desk<'_> {
 
     /// The item that holds what a visible item says.
     pub(super) fn original(&self, at: ItemRef) -> Result<ItemRef> {
-        let run = self.realm.runs.get(&at.run);
-        let run = run.filter(|run| self.realm.item_is_seen(run, at.no));
+        let run = self.tables.runs.get(&at.run);
+        let run = run.filter(|run| self.tables.item_is_seen(run, at.no));
         let item = run.and_then(|run| run.item(at.no));
         let found = item.map(|item| match &item.what {
-            What::Said(said) | What::Redacted(said, _) => (said.kind, None),
-            What::Again(of) => (ItemKind::Message, Some(*of)),
-            What::Gap => (ItemKind::Gap, None),
+            StoredContent::Said(said) | StoredContent::Redacted(said, _) => (said.kind, None),
+            StoredContent::Again(of) => (ItemKind::Message, Some(*of)),
+            StoredContent::Gap => (ItemKind::Gap, None),
         });
         rules::items::original(at, found)
     }
@@ -48,9 +51,9 @@ impl Desk<'_> {
         (first..).zip(items).all(|(no, item)| {
             let at = ItemRef { run: run.id, no };
             run.item(no).is_some_and(|stored| match item {
-                NewItem::Said(said) => stored.digest == digest::item(&self.realm.tenant, at, said),
+                NewItem::Said(said) => stored.digest == digest::item(&self.tables.tenant, at, said),
                 // It may have been asked for by way of another one; what counts is that it is one.
-                NewItem::Again(_) => matches!(stored.what, What::Again(_)),
+                NewItem::Again(_) => matches!(stored.what, StoredContent::Again(_)),
             })
         })
     }
@@ -60,15 +63,15 @@ impl Desk<'_> {
         for item in &items {
             self.count_ref(item);
         }
-        if let Some(run) = self.realm.runs.get_mut(&run) {
+        if let Some(run) = self.tables.runs.get_mut(&run) {
             run.items.extend(items.into_iter().map(Some));
         }
     }
 
     /// An item that says another one again keeps that one.
     pub(super) fn count_ref(&mut self, item: &ItemRow) {
-        if let What::Again(of) = &item.what
-            && let Some(first) = self.realm.item_mut(*of)
+        if let StoredContent::Again(of) = &item.what
+            && let Some(first) = self.tables.item_mut(*of)
         {
             first.refs += 1;
         }

@@ -7,8 +7,8 @@ use crate::{
     Lease, NewApproval, Result, Run, RunId, RunState, Started, rules,
 };
 
-use super::Desk;
-use super::schema::{CallRow, ItemRow, RunRow, lost};
+use super::Transaction;
+use super::schema::{CallRow, ItemRow, RunRow, missing_row};
 
 /// A result that is to be stored.
 pub(super) struct NewResult {
@@ -19,10 +19,10 @@ pub(super) struct NewResult {
     ends: bool,
 }
 
-impl Desk<'_> {
+impl Transaction<'_> {
     /// The run of a lease that was not taken over.
     pub(super) fn leased(&self, lease: Lease) -> Result<&RunRow> {
-        let run = self.realm.live_run(lease.run)?;
+        let run = self.tables.live_run(lease.run)?;
         rules::lease::fence(lease, run.epoch)?;
         Ok(run)
     }
@@ -159,7 +159,7 @@ impl Desk<'_> {
     pub(super) fn store_results(&mut self, id: RunId, results: Vec<NewResult>) {
         for result in results {
             self.count_ref(&result.item);
-            let Some(run) = self.realm.runs.get_mut(&id) else {
+            let Some(run) = self.tables.runs.get_mut(&id) else {
                 return;
             };
             let mut approval = None;
@@ -240,10 +240,10 @@ impl Desk<'_> {
         let (row, thread) = (run.row, run.thread);
         // An unpublished run may still be published on its base.
         if state != RunState::Unpublished {
-            self.realm.unpin_base(id);
+            self.tables.unpin_base(id);
         }
         self.shared.running.remove(&row);
-        if let Some(thread) = self.realm.threads.get_mut(&thread)
+        if let Some(thread) = self.tables.threads.get_mut(&thread)
             && thread.unsettled == Some(id)
         {
             thread.unsettled = None;
@@ -253,14 +253,14 @@ impl Desk<'_> {
 
     pub(super) fn note_delivered(&mut self, runs: &[RunId]) {
         for id in runs {
-            if let Some(run) = self.realm.runs.get_mut(id) {
+            if let Some(run) = self.tables.runs.get_mut(id) {
                 run.delivered = true;
             }
         }
     }
 
     pub(super) fn cancel(&mut self, id: RunId) -> Result<Run> {
-        if !self.realm.run(id)?.state.is_settled() {
+        if !self.tables.run(id)?.state.is_settled() {
             self.run_mut(id)?.cancelling = true;
         }
         self.run(id)
@@ -268,7 +268,7 @@ impl Desk<'_> {
 
     /// A run may be claimed like this: where it stands.
     fn check_claim(&self, id: RunId, seen: u32, claim: Claim) -> Result<RunState> {
-        let run = self.realm.live_run(id)?;
+        let run = self.tables.live_run(id)?;
         rules::lease::claimed_epoch(id, seen, run.epoch)?;
         let thread = self.thread_of(run)?;
         let state = self.shared.state(run, self.now);
@@ -295,10 +295,10 @@ impl Desk<'_> {
         } = *asked;
         self.shared.renew(self.me, self.until);
         self.check_claim(run, seen, claim)?;
-        let row = self.realm.live_run(run)?;
+        let row = self.tables.live_run(run)?;
         let thread = row.leased.then_some(row.thread);
         if let Some(thread) = thread {
-            let thread = self.realm.thread_row(thread)?;
+            let thread = self.tables.thread_row(thread)?;
             rules::begin::turn(&thread.id, waiter, self.first_waiter(thread))?;
         }
         let started = self.claim(run, seen, claim)?;
@@ -311,7 +311,7 @@ impl Desk<'_> {
     pub(super) fn claim(&mut self, id: RunId, seen: u32, claim: Claim) -> Result<Started> {
         self.shared.renew(self.me, self.until);
         let state = self.check_claim(id, seen, claim)?;
-        let run = self.realm.live_run(id)?;
+        let run = self.tables.live_run(id)?;
         let owner = run.owner.filter(|owner| *owner != self.me);
         let owner = owner.filter(|_| run.state == RunState::Running);
         let owner = owner.and_then(|owner| self.shared.owners.get(&owner));
@@ -332,18 +332,18 @@ impl Desk<'_> {
         run.progress = now;
         run.answer = None;
         let (row, thread, leased) = (run.row, run.thread, run.leased);
-        let running = (self.realm.scope.clone(), id);
+        let running = (self.tables.scope.clone(), id);
         self.shared.running.insert(row, running);
-        if let Some(thread) = self.realm.threads.get_mut(&thread)
+        if let Some(thread) = self.tables.threads.get_mut(&thread)
             && leased
         {
             thread.unsettled = Some(id);
         }
-        self.started(self.realm.live_run(id)?)
+        self.started(self.tables.live_run(id)?)
     }
 
     pub(super) fn run_mut(&mut self, id: RunId) -> Result<&mut RunRow> {
-        self.realm.runs.get_mut(&id).ok_or_else(|| lost(id))
+        self.tables.runs.get_mut(&id).ok_or_else(|| missing_row(id))
     }
 }
 

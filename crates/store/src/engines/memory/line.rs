@@ -2,7 +2,7 @@
 
 use crate::{LineNo, OwnerId, Place, Result, RunId, ThreadId, Waiter, trials};
 
-use super::Desk;
+use super::Transaction;
 use super::schema::{Row, ThreadRow};
 use crate::rules::exists;
 
@@ -14,11 +14,11 @@ pub(super) struct WaiterRow {
     owner: OwnerId,
 }
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn line_up(&mut self, id: &ThreadId, run: RunId) -> Result<LineNo> {
         self.shared.renew(self.me, self.until);
-        let row = self.realm.thread(id)?.row;
-        if self.realm.runs.contains_key(&run) {
+        let row = self.tables.thread(id)?.row;
+        if self.tables.runs.contains_key(&run) {
             return Err(exists("run", run));
         }
         Ok(self.take_place(row, run))
@@ -27,7 +27,7 @@ impl Desk<'_> {
     /// The place of a run; the last one if it has none.
     fn take_place(&mut self, thread: Row, run: RunId) -> LineNo {
         let no = self.shared.row().unsigned_abs();
-        let Some(thread) = self.realm.threads.get_mut(&thread) else {
+        let Some(thread) = self.tables.threads.get_mut(&thread) else {
             return no;
         };
         let mut places = thread.line.iter().map(|place| place.waiter);
@@ -42,16 +42,16 @@ impl Desk<'_> {
     }
 
     pub(super) fn leave_line(&mut self, id: &ThreadId, run: RunId) {
-        let row = self.realm.thread(id).map(|thread| thread.row);
+        let row = self.tables.thread(id).map(|thread| thread.row);
         if let Ok(row) = row
-            && let Some(thread) = self.realm.threads.get_mut(&row)
+            && let Some(thread) = self.tables.threads.get_mut(&row)
         {
             thread.line.retain(|place| place.waiter.run != run);
         }
     }
 
     pub(super) fn line(&self, id: &ThreadId) -> Result<Vec<Waiter>> {
-        let thread = self.realm.thread(id)?;
+        let thread = self.tables.thread(id)?;
         Ok(self.waiters(thread).collect())
     }
 
@@ -71,7 +71,7 @@ impl Desk<'_> {
     /// A run whose turn it is goes ahead: what became of its place, and of those before it, which
     /// have lapsed.
     pub(super) fn take_turn(&mut self, thread: Row, run: RunId, place: Place) {
-        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+        if let Some(thread) = self.tables.threads.get_mut(&thread) {
             let mut line = thread.line.iter();
             match line.position(|place| place.waiter.run == run) {
                 Some(at) => {

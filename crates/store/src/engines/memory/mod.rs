@@ -7,7 +7,7 @@
 //! - `schema` says how data is laid out, `lease` who is alive.
 //! - `append` begins runs and adds items, `journal` writes what happens in a run, `publish` makes
 //!   nodes.
-//! - `read` reads branches, `look` everything else.
+//! - `read` reads branches, `inspect` everything else.
 //!
 //! What is absent on purpose: files, and any limit on how much is kept.
 
@@ -17,15 +17,15 @@ mod check;
 mod delete;
 mod engine;
 mod import;
+mod inspect;
 mod items;
 mod journal;
 mod lease;
 mod line;
-mod look;
 mod publish;
 mod read;
-mod realm;
 mod schema;
+mod tenant_tables;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -39,16 +39,16 @@ use crate::cursor::Seal;
 use crate::{Error, Heartbeat, Ids, Millis, Options, OwnerId, Result, TenantScope};
 
 use lease::Owner;
-use schema::{Data, Realm, Shared};
+use schema::{Database, Shared, TenantTables};
 
 /// The most that is read at once, whatever was asked for.
-const MOST: usize = 100_000;
+const MAX_READ: usize = 100_000;
 
 /// A store in memory. It is gone with the process.
 ///
 /// Every handle counts as a process of its own; see [`Memory::handle`].
 pub struct Memory {
-    data: Arc<Mutex<Data>>,
+    data: Arc<Mutex<Database>>,
     ids: Arc<Ids>,
     options: Options,
     owner: OwnerId,
@@ -58,8 +58,8 @@ pub struct Memory {
 }
 
 /// One operation at work: a tenant's data, who asks, and when.
-struct Desk<'a> {
-    realm: &'a mut Realm,
+struct Transaction<'a> {
+    tables: &'a mut TenantTables,
     shared: &'a mut Shared,
     me: OwnerId,
     now: Millis,
@@ -73,8 +73,8 @@ impl Memory {
         let mut key = [0; 32];
         // With a key that can be guessed, clients could forge cursors; there is nothing to fall back on.
         getrandom::fill(&mut key).expect("the operating system gives random bytes");
-        let data = Data {
-            realms: BTreeMap::new(),
+        let data = Database {
+            tenants: BTreeMap::new(),
             shared: Shared {
                 owners: HashMap::new(),
                 running: BTreeMap::new(),
@@ -90,7 +90,7 @@ impl Memory {
         Self::on(Arc::clone(&self.data), options, Arc::clone(&self.ids))
     }
 
-    fn on(data: Arc<Mutex<Data>>, options: Options, ids: Arc<Ids>) -> Self {
+    fn on(data: Arc<Mutex<Database>>, options: Options, ids: Arc<Ids>) -> Self {
         let token = Arc::new(());
         let memory = Self {
             owner: ids.owner(),
@@ -109,12 +109,12 @@ impl Memory {
         memory
     }
 
-    fn lock(&self) -> MutexGuard<'_, Data> {
+    fn lock(&self) -> MutexGuard<'_, Database> {
         // A panicking operation had not begun to write: operations check first.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open_for_work(&self) -> Result<MutexGuard<'_, Data>> {
+    fn open_for_work(&self) -> Result<MutexGuard<'_, Database>> {
         if *self.closed.borrow() {
             return Err(Error::Closed);
         }
@@ -122,29 +122,29 @@ impl Memory {
     }
 
     /// Do something with the data of a tenant.
-    fn desk<T>(
+    fn transaction<T>(
         &self,
         scope: &TenantScope,
-        work: impl FnOnce(&mut Desk<'_>) -> Result<T>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut data = self.open_for_work()?;
-        self.desk_of(&mut data, scope, work)
+        self.transaction_of(&mut data, scope, work)
     }
 
-    fn desk_of<T>(
+    fn transaction_of<T>(
         &self,
-        data: &mut Data,
+        data: &mut Database,
         scope: &TenantScope,
-        work: impl FnOnce(&mut Desk<'_>) -> Result<T>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let realm = data
-            .realms
+        let tables = data
+            .tenants
             .entry(scope.tenant().clone())
-            .or_insert_with(|| Realm::new(scope));
+            .or_insert_with(|| TenantTables::new(scope));
         let now = self.options.clock.now();
         let lease = u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX);
-        work(&mut Desk {
-            realm,
+        work(&mut Transaction {
+            tables,
             shared: &mut data.shared,
             me: self.owner,
             now,

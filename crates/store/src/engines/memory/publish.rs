@@ -9,13 +9,14 @@ use crate::{
     RunId, State, Step, rules,
 };
 
-use super::Desk;
+use super::Transaction;
 use super::append::Head;
 use super::schema::{
-    CallRow, ItemRow, Node, NodeAt, Row, RunNode, RunRow, StateRow, StepRow, Timeline, What, lost,
+    CallRow, ItemRow, Node, NodePlace, Row, RunNode, RunRow, StateRow, StepRow, StoredContent,
+    Timeline, missing_row,
 };
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn step(&mut self, lease: Lease, step: &Step) -> Result<Option<Published>> {
         rules::step::check(step)?;
         let run = self.leased(lease)?;
@@ -176,7 +177,7 @@ impl Desk<'_> {
         state: Option<&State>,
         head: Head,
     ) -> Result<Published> {
-        let run = self.realm.runs.get(&id).ok_or_else(|| lost(id))?;
+        let run = self.tables.runs.get(&id).ok_or_else(|| missing_row(id))?;
         let thread = run.thread;
         let first_item = run.published_items() + 1;
         if end < first_item {
@@ -200,8 +201,8 @@ impl Desk<'_> {
             created: self.now,
         };
         let at = self.insert_node(thread, before, made, state)?;
-        let owner = self.realm.thread_row(thread)?;
-        let leased = self.realm.runs.get(&id).is_some_and(|run| run.leased);
+        let owner = self.tables.thread_row(thread)?;
+        let leased = self.tables.runs.get(&id).is_some_and(|run| run.leased);
         let moves = head == Head::Moves
             || leased
             || (owner.moved_by == MovedBy::AnyRun
@@ -210,9 +211,9 @@ impl Desk<'_> {
         if moves {
             self.move_head(thread, at);
         }
-        let version = self.realm.thread_row(thread)?.version;
-        let last = self.realm.node(at)?.last;
-        if let Some(run) = self.realm.runs.get_mut(&id)
+        let version = self.tables.thread_row(thread)?.version;
+        let last = self.tables.node(at)?.last;
+        if let Some(run) = self.tables.runs.get_mut(&id)
             && moves
         {
             run.version = version;
@@ -229,15 +230,19 @@ impl Desk<'_> {
     pub(super) fn insert_node(
         &mut self,
         thread: Row,
-        before: Option<NodeAt>,
+        before: Option<NodePlace>,
         new: NewNode,
         state: Option<&State>,
-    ) -> Result<NodeAt> {
+    ) -> Result<NodePlace> {
         let id = new.id;
         self.fill_gaps(id.run, new.first_item, new.last_item);
-        let tenant = &self.realm.tenant;
-        let run = self.realm.runs.get(&id.run).ok_or_else(|| lost(id.run))?;
-        let parent = before.map(|at| self.realm.node(at)).transpose()?;
+        let tenant = &self.tables.tenant;
+        let run = self
+            .tables
+            .runs
+            .get(&id.run)
+            .ok_or_else(|| missing_row(id.run))?;
+        let parent = before.map(|at| self.tables.node(at)).transpose()?;
         let state = match state {
             None => parent.and_then(|parent| parent.state.clone()),
             Some(state) => Some(Arc::new(StateRow {
@@ -251,8 +256,8 @@ impl Desk<'_> {
         for no in new.first_item..=new.last_item {
             let item = run
                 .item(no)
-                .ok_or_else(|| lost(format_args!("item {no} of {}", id.run)))?;
-            tokens += u64::from(self.realm.tokens(item));
+                .ok_or_else(|| missing_row(format_args!("item {no} of {}", id.run)))?;
+            tokens += u64::from(self.tables.tokens(item));
             digests.push(item.digest);
         }
         let first = parent.map_or(0, |parent| parent.last) + 1;
@@ -281,7 +286,7 @@ impl Desk<'_> {
             checked: Cell::new(false),
         };
         let joins = before.filter(|at| {
-            let timeline = self.realm.timelines.get(&at.timeline);
+            let timeline = self.tables.timelines.get(&at.timeline);
             timeline.is_some_and(|timeline| {
                 timeline.thread == thread
                     && timeline
@@ -294,11 +299,11 @@ impl Desk<'_> {
             Some(at) => at.timeline,
             None => self.new_timeline(thread, before, first - 1),
         };
-        let at = NodeAt { timeline, first };
-        if let Some(timeline) = self.realm.timelines.get_mut(&timeline) {
+        let at = NodePlace { timeline, first };
+        if let Some(timeline) = self.tables.timelines.get_mut(&timeline) {
             timeline.nodes.push(node);
         }
-        if let Some(run) = self.realm.runs.get_mut(&id.run) {
+        if let Some(run) = self.tables.runs.get_mut(&id.run) {
             run.nodes.push(RunNode {
                 step: id.step,
                 at,
@@ -309,10 +314,10 @@ impl Desk<'_> {
         Ok(at)
     }
 
-    fn new_timeline(&mut self, thread: Row, parent: Option<NodeAt>, fork: u64) -> Row {
+    fn new_timeline(&mut self, thread: Row, parent: Option<NodePlace>, fork: u64) -> Row {
         let row = self.shared.row();
         if let Some(parent) = parent {
-            self.realm.pin(parent);
+            self.tables.pin(parent);
         }
         let timeline = Timeline {
             thread,
@@ -322,8 +327,8 @@ impl Desk<'_> {
             pins: std::collections::BTreeMap::new(),
             released: false,
         };
-        self.realm.timelines.insert(row, timeline);
-        if let Some(thread) = self.realm.threads.get_mut(&thread) {
+        self.tables.timelines.insert(row, timeline);
+        if let Some(thread) = self.tables.threads.get_mut(&thread) {
             thread.timelines.insert(row);
         }
         row
@@ -331,14 +336,14 @@ impl Desk<'_> {
 
     /// Places in a range that were kept in vain become gaps.
     fn fill_gaps(&mut self, run: RunId, first: ItemNo, last: ItemNo) {
-        let tenant = &self.realm.tenant;
-        let Some(row) = self.realm.runs.get_mut(&run) else {
+        let tenant = &self.tables.tenant;
+        let Some(row) = self.tables.runs.get_mut(&run) else {
             return;
         };
         for (no, slot) in (1..=last).zip(&mut row.items).skip(first as usize - 1) {
             if slot.is_none() {
                 *slot = Some(ItemRow {
-                    what: What::Gap,
+                    what: StoredContent::Gap,
                     digest: digest::gap(tenant, ItemRef { run, no }),
                     refs: 0,
                 });

@@ -8,20 +8,21 @@ use crate::{
 };
 
 use super::schema::{
-    ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, What, lost,
+    ItemRow, Node, NodePlace, Row, RunRow, Stage, StoredContent, TenantTables, ThreadRow, Timeline,
+    missing_row,
 };
 use super::threads::Aliases;
-use super::{Desk, MOST};
+use super::{MAX_READ, Transaction};
 use crate::rules::not_found;
 
-impl Desk<'_> {
+impl Transaction<'_> {
     /// The thread and the node that a name stands for.
-    pub(super) fn find(&self, at: &At) -> Result<(&ThreadRow, Option<NodeAt>)> {
+    pub(super) fn find(&self, at: &At) -> Result<(&ThreadRow, Option<NodePlace>)> {
         let thread = match at {
-            At::Thread(id) => self.realm.thread(id)?,
+            At::Thread(id) => self.tables.thread(id)?,
             At::Alias(alias) => {
-                let row = self.realm.aliases.get(alias);
-                let thread = row.and_then(|row| self.realm.threads.get(row));
+                let row = self.tables.aliases.get(alias);
+                let thread = row.and_then(|row| self.tables.threads.get(row));
                 thread
                     .filter(|thread| thread.stage == Stage::Visible)
                     .ok_or_else(|| not_found("thread", &alias.name))?
@@ -35,8 +36,8 @@ impl Desk<'_> {
     }
 
     /// The node that a name stands for, and the thread that it belongs to.
-    pub(super) fn node_of(&self, node: NodeRef) -> Result<(&ThreadRow, NodeAt)> {
-        let run = self.realm.run(node.run())?;
+    pub(super) fn node_of(&self, node: NodeRef) -> Result<(&ThreadRow, NodePlace)> {
+        let run = self.tables.run(node.run())?;
         let thread = self.thread_of(run)?;
         let Some(last) = run.nodes.last() else {
             return Err(Error::NotFinal {
@@ -60,10 +61,10 @@ impl Desk<'_> {
         opened.map_err(|damage| rules::in_thread(damage, &thread.id))
     }
 
-    fn opened(&self, thread: &ThreadRow, at: Option<NodeAt>, window: usize) -> Result<Opened> {
-        let tip = at.map(|at| self.realm.tip(at)).transpose()?;
+    fn opened(&self, thread: &ThreadRow, at: Option<NodePlace>, window: usize) -> Result<Opened> {
+        let tip = at.map(|at| self.tables.tip(at)).transpose()?;
         let mut opened = Opened {
-            thread: self.realm.thread_view(thread, Aliases::Shown)?,
+            thread: self.tables.thread_view(thread, Aliases::Shown)?,
             tip,
             entries: Vec::new(),
             unsent: Vec::new(),
@@ -72,16 +73,16 @@ impl Desk<'_> {
             queued: thread.queue.len() as u64,
             next: self.first_waiter(thread),
         };
-        if let Some(holder) = self.realm.holder(thread) {
+        if let Some(holder) = self.tables.holder(thread) {
             opened.unsettled = Some(self.run_view(holder)?);
         }
         if let (Some(at), Some(tip)) = (at, tip) {
-            let node = self.realm.node(at)?;
-            let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
-            (opened.entries, _) = window::before(tip.last, window.min(MOST), fetch)?;
+            let node = self.tables.node(at)?;
+            let fetch = |lo, hi| self.tables.fetch(at, lo, hi);
+            (opened.entries, _) = window::before(tip.last, window.min(MAX_READ), fetch)?;
             opened.state = state_of(node);
             if tip.unsent {
-                let run = self.realm.run_of(node)?;
+                let run = self.tables.run_of(node)?;
                 opened.unsent = self.journaled(run, run.unsent(node.id.step))?;
             }
         }
@@ -94,7 +95,7 @@ impl Desk<'_> {
         page.map_err(|damage| rules::in_thread(damage, &thread.id))
     }
 
-    fn page(&self, at: Option<NodeAt>, span: Span, limit: usize) -> Result<Page> {
+    fn page(&self, at: Option<NodePlace>, span: Span, limit: usize) -> Result<Page> {
         let Some(at) = at else {
             return Ok(Page {
                 entries: Vec::new(),
@@ -103,10 +104,10 @@ impl Desk<'_> {
                 last: 0,
             });
         };
-        let node = self.realm.node(at)?;
+        let node = self.tables.node(at)?;
         let last = node.last;
-        let limit = limit.min(MOST);
-        let fetch = |lo, hi| self.realm.fetch(at, lo, hi);
+        let limit = limit.min(MAX_READ);
+        let fetch = |lo, hi| self.tables.fetch(at, lo, hi);
         let (entries, more) = window::page(span, last, limit, fetch)?;
         Ok(Page {
             entries,
@@ -134,16 +135,16 @@ impl Desk<'_> {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Increment> {
-        let thread = self.realm.thread(id)?;
+        let thread = self.tables.thread(id)?;
         let last = self.last_of(thread.head)?;
         let seal = &self.shared.seal;
         if let Some(cursor) = after {
             cursors::sealed(id, seal.fits(scope, id, cursor))?;
             let head = self
-                .realm
+                .tables
                 .stretches(thread.head.map(|head| (head.timeline, last)));
             let own = Some((cursor.timeline, cursor.position));
-            cursors::unmoved(id, &head, &self.realm.stretches(own))?;
+            cursors::unmoved(id, &head, &self.tables.stretches(own))?;
         }
         let mut increment = Increment {
             entries: Vec::new(),
@@ -151,9 +152,9 @@ impl Desk<'_> {
             more: false,
         };
         if let Some(head) = thread.head {
-            let fetch = |lo, hi| self.realm.fetch(head, lo, hi);
+            let fetch = |lo, hi| self.tables.fetch(head, lo, hi);
             (increment.entries, increment.more) =
-                window::after(increment.next.position, last, limit.min(MOST), fetch)?;
+                window::after(increment.next.position, last, limit.min(MAX_READ), fetch)?;
         }
         if let Some(entry) = increment.entries.last() {
             increment.next = self.cursor(scope, id, entry.last)?;
@@ -167,11 +168,11 @@ impl Desk<'_> {
         id: &ThreadId,
         position: Position,
     ) -> Result<Cursor> {
-        let thread = self.realm.thread(id)?;
+        let thread = self.tables.thread(id)?;
         let last = self.last_of(thread.head)?;
         cursors::within(id, position, last)?;
         let head = thread.head.map(|head| (head.timeline, last));
-        let timeline = cursors::holding(&self.realm.stretches(head), position);
+        let timeline = cursors::holding(&self.tables.stretches(head), position);
         let seal = &self.shared.seal;
         Ok(seal.cursor(scope, id, timeline, position))
     }
@@ -184,9 +185,12 @@ pub(super) struct Stretch<'a> {
     pub(super) top: Position,
 }
 
-impl Realm {
+impl TenantTables {
     /// The timelines of a branch, from its end backwards.
-    pub(super) fn branch(&self, tip: NodeAt) -> Result<impl Iterator<Item = Result<Stretch<'_>>>> {
+    pub(super) fn branch(
+        &self,
+        tip: NodePlace,
+    ) -> Result<impl Iterator<Item = Result<Stretch<'_>>>> {
         let mut next = Some((tip.timeline, self.node(tip)?.last));
         Ok(std::iter::from_fn(move || {
             let (row, top) = next.take()?;
@@ -211,7 +215,7 @@ impl Realm {
     }
 
     /// The items at the positions from `lo` to `hi` of a branch.
-    fn fetch(&self, tip: NodeAt, lo: Position, hi: Position) -> Result<Vec<Item>> {
+    fn fetch(&self, tip: NodePlace, lo: Position, hi: Position) -> Result<Vec<Item>> {
         let mut stretches = Vec::new();
         for stretch in self.branch(tip)? {
             let stretch = stretch?;
@@ -235,7 +239,7 @@ impl Realm {
                 let run = self.run_of(node)?;
                 for position in node.first.max(lo)..=node.last.min(hi) {
                     let no = u64::from(node.first_item) + (position - node.first);
-                    let no = u32::try_from(no).map_err(|_| lost("an item"))?;
+                    let no = u32::try_from(no).map_err(|_| missing_row("an item"))?;
                     let item = self.item_view(run, no);
                     items.push(item.map_err(|damage| damage.at_position(position))?);
                 }
@@ -245,7 +249,9 @@ impl Realm {
     }
 
     pub(super) fn run_of(&self, node: &Node) -> Result<&RunRow> {
-        self.runs.get(&node.id.run).ok_or_else(|| lost(node.id.run))
+        self.runs
+            .get(&node.id.run)
+            .ok_or_else(|| missing_row(node.id.run))
     }
 
     /// An item as it is read.
@@ -254,14 +260,14 @@ impl Realm {
         let missing = || Error::corrupt(at, "it is not there");
         let item = run.item(no).ok_or_else(missing)?;
         let again = match item.what {
-            What::Again(of) => Some(of),
-            What::Said(_) | What::Gap | What::Redacted(..) => None,
+            StoredContent::Again(of) => Some(of),
+            StoredContent::Said(_) | StoredContent::Gap | StoredContent::Redacted(..) => None,
         };
         let (said, body) = match &self.said(item).ok_or_else(missing)?.what {
-            What::Said(said) => (said, Ok(said.body.clone())),
-            What::Redacted(left, redaction) => (left, Err(redaction.clone())),
-            What::Again(_) => return Err(missing()),
-            What::Gap => {
+            StoredContent::Said(said) => (said, Ok(said.body.clone())),
+            StoredContent::Redacted(left, redaction) => (left, Err(redaction.clone())),
+            StoredContent::Again(_) => return Err(missing()),
+            StoredContent::Gap => {
                 return Ok(Item {
                     at,
                     again: None,
@@ -285,15 +291,15 @@ impl Realm {
     /// The item that holds what an item says.
     fn said<'a>(&'a self, item: &'a ItemRow) -> Option<&'a ItemRow> {
         match item.what {
-            What::Again(of) => self.item(of),
-            What::Said(_) | What::Gap | What::Redacted(..) => Some(item),
+            StoredContent::Again(of) => self.item(of),
+            StoredContent::Said(_) | StoredContent::Gap | StoredContent::Redacted(..) => Some(item),
         }
     }
 
     pub(super) fn tokens(&self, item: &ItemRow) -> u32 {
         match self.said(item).map(|item| &item.what) {
-            Some(What::Said(said) | What::Redacted(said, _)) => said.tokens,
-            Some(What::Again(_) | What::Gap) | None => 0,
+            Some(StoredContent::Said(said) | StoredContent::Redacted(said, _)) => said.tokens,
+            Some(StoredContent::Again(_) | StoredContent::Gap) | None => 0,
         }
     }
 }
@@ -304,7 +310,7 @@ pub(super) fn state_of(node: &Node) -> State {
     row.map_or_else(State::default, |row| row.state.clone())
 }
 
-impl Desk<'_> {
+impl Transaction<'_> {
     /// Items of the journal as messages.
     pub(super) fn journaled(
         &self,
@@ -313,8 +319,8 @@ impl Desk<'_> {
     ) -> Result<Vec<crate::Entry>> {
         let mut items = Vec::new();
         for no in numbers {
-            self.realm.check_item(run, no)?;
-            items.push(self.realm.item_view(run, no)?);
+            self.tables.check_item(run, no)?;
+            items.push(self.tables.item_view(run, no)?);
         }
         located(&items, 0)
     }

@@ -1,4 +1,4 @@
-//! How data is laid out: one realm for each tenant, rows that know each other by number.
+//! How data is laid out: tables for each tenant, rows that know each other by number.
 //!
 //! Nodes lie in timelines, sorted by first position, and items in their run, by number. Reading a
 //! window is a walk over timelines; a fork is one row; an append touches what is new.
@@ -27,8 +27,8 @@ use super::line::WaiterRow;
 pub(super) type Row = i64;
 
 /// Everything that is stored.
-pub(super) struct Data {
-    pub(super) realms: BTreeMap<Tenant, Realm>,
+pub(super) struct Database {
+    pub(super) tenants: BTreeMap<Tenant, TenantTables>,
     pub(super) shared: Shared,
 }
 
@@ -49,7 +49,7 @@ impl Shared {
 }
 
 /// The data of one tenant.
-pub(super) struct Realm {
+pub(super) struct TenantTables {
     pub(super) scope: TenantScope,
     pub(super) tenant: Tenant,
     pub(super) threads: HashMap<Row, ThreadRow>,
@@ -72,12 +72,12 @@ pub(super) struct Realm {
     /// Requests of runs, each content once.
     pub(super) requests: HashMap<Digest, Arc<RawJson>>,
     /// What waits to be swept away.
-    pub(super) sweep: VecDeque<Unit>,
+    pub(super) sweep: VecDeque<SweepUnit>,
 }
 
 /// Something that may have become free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum SweepUnit {
     Thread(Row),
     Timeline(Row),
     Run(RunId),
@@ -102,7 +102,7 @@ pub(super) struct ThreadRow {
     pub(super) settings: Option<RawJson>,
     pub(super) moved_by: MovedBy,
     pub(super) keep: Option<Millis>,
-    pub(super) head: Option<NodeAt>,
+    pub(super) head: Option<NodePlace>,
     pub(super) version: Version,
     pub(super) created: Millis,
     pub(super) touched: Millis,
@@ -120,7 +120,7 @@ pub(super) struct ThreadRow {
 
 /// The place of a node: its timeline and its first position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeAt {
+pub(super) struct NodePlace {
     pub(super) timeline: Row,
     pub(super) first: Position,
 }
@@ -129,7 +129,7 @@ pub(super) struct Timeline {
     /// The thread that owns it.
     pub(super) thread: Row,
     /// The node that its first node continues.
-    pub(super) parent: Option<NodeAt>,
+    pub(super) parent: Option<NodePlace>,
     /// The last position of that node.
     pub(super) fork: Position,
     /// By first position, without holes.
@@ -176,7 +176,7 @@ pub(super) struct RunRow {
     pub(super) epoch: u32,
     pub(super) attempt: u32,
     pub(super) owner: Option<OwnerId>,
-    pub(super) base: Option<NodeAt>,
+    pub(super) base: Option<NodePlace>,
     /// The name of the base, which outlives it.
     pub(super) base_id: Option<NodeId>,
     /// Whether it still pins its base.
@@ -211,7 +211,7 @@ pub(super) struct RunRow {
 #[derive(Clone, Copy)]
 pub(super) struct RunNode {
     pub(super) step: u32,
-    pub(super) at: NodeAt,
+    pub(super) at: NodePlace,
     pub(super) first_item: ItemNo,
     pub(super) last_item: ItemNo,
 }
@@ -242,14 +242,14 @@ pub(super) struct CallRow {
 }
 
 pub(super) struct ItemRow {
-    pub(super) what: What,
+    pub(super) what: StoredContent,
     pub(super) digest: Digest,
     /// How many items say it again.
     pub(super) refs: u32,
 }
 
 /// What an item holds.
-pub(super) enum What {
+pub(super) enum StoredContent {
     Said(Said),
     Again(ItemRef),
     Gap,
@@ -272,6 +272,6 @@ pub(super) struct ApprovalRow {
 }
 
 /// Something is not where another row says it is.
-pub(super) fn lost(place: impl std::fmt::Display) -> Error {
+pub(super) fn missing_row(place: impl std::fmt::Display) -> Error {
     Error::corrupt(place.to_string(), "it is not there")
 }

@@ -10,7 +10,7 @@ use throughline_model::json::RawJson;
 use throughline_testkit::{Rng, property};
 
 use super::Memory;
-use super::schema::{Realm, What};
+use super::schema::{StoredContent, TenantTables};
 use crate::{
     Anchor, Append, At, Begin, Begun, Claim, Engine, Error, Fork, Heartbeat, Ids, ItemRef, Lease,
     ManualClock, NewItem, NewThread, NodeRef, Options, Publish, RunId, Span, TenantScope, ThreadId,
@@ -111,11 +111,11 @@ impl Case {
         }
     }
 
-    fn realm<T>(&self, look: impl FnOnce(&mut Realm) -> T) -> T {
+    fn tables<T>(&self, look: impl FnOnce(&mut TenantTables) -> T) -> T {
         look(
             self.memory
                 .lock()
-                .realms
+                .tenants
                 .get_mut(self.scope.tenant())
                 .unwrap(),
         )
@@ -136,14 +136,20 @@ fn a_fork_is_one_row_and_a_branch_one_timeline() {
     let thread = case.thread("t");
     let first = case.say(&thread, "one");
     case.say(&thread, "two");
-    let rows = |realm: &mut Realm| (realm.threads.len(), realm.timelines.len(), realm.runs.len());
-    assert_eq!(case.realm(rows), (1, 1, 2));
+    let rows = |tables: &mut TenantTables| {
+        (
+            tables.threads.len(),
+            tables.timelines.len(),
+            tables.runs.len(),
+        )
+    };
+    assert_eq!(case.tables(rows), (1, 1, 2));
     let fork = case.fork(At::Node(NodeRef::Run(first)), "fork");
-    assert_eq!(case.realm(rows), (2, 1, 2));
+    assert_eq!(case.tables(rows), (2, 1, 2));
     case.say(&fork, "three");
-    assert_eq!(case.realm(rows), (2, 2, 3));
+    assert_eq!(case.tables(rows), (2, 2, 3));
     case.say(&fork, "four");
-    assert_eq!(case.realm(rows), (2, 2, 4));
+    assert_eq!(case.tables(rows), (2, 2, 4));
 }
 
 #[test]
@@ -163,35 +169,35 @@ fn a_request_is_stored_once_and_goes_with_its_last_run() {
         };
         now(case.memory.begin(&case.scope, &begin)).unwrap();
     }
-    assert_eq!(case.realm(|realm| realm.requests.len()), 1);
+    assert_eq!(case.tables(|tables| tables.requests.len()), 1);
     for (name, left) in names.into_iter().zip([1, 0]) {
         let thread = ThreadId::new(name).unwrap();
         now(case.memory.delete(&case.scope, &thread)).unwrap();
-        assert_eq!(case.realm(|realm| realm.requests.len()), left);
+        assert_eq!(case.tables(|tables| tables.requests.len()), left);
     }
 }
 
 #[test]
 fn damage_is_found_and_not_served() {
-    type Harm = fn(&mut Realm, RunId);
-    let change_body: Harm = |realm, run| {
-        let item = realm.item_mut(ItemRef { run, no: 1 }).unwrap();
+    type Harm = fn(&mut TenantTables, RunId);
+    let change_body: Harm = |tables, run| {
+        let item = tables.item_mut(ItemRef { run, no: 1 }).unwrap();
         let NewItem::Said(other) = NewItem::of(&[Message::user("forged")]).remove(0) else {
             panic!("something was said")
         };
-        item.what = What::Said(other);
+        item.what = StoredContent::Said(other);
     };
-    let lose_item: Harm = |realm, run| realm.runs.get_mut(&run).unwrap().items[0] = None;
-    let change_tokens: Harm = |realm, run| {
-        let at = realm.runs[&run].nodes[0].at;
-        let timeline = realm.timelines.get_mut(&at.timeline).unwrap();
+    let lose_item: Harm = |tables, run| tables.runs.get_mut(&run).unwrap().items[0] = None;
+    let change_tokens: Harm = |tables, run| {
+        let at = tables.runs[&run].nodes[0].at;
+        let timeline = tables.timelines.get_mut(&at.timeline).unwrap();
         let node = timeline
             .nodes
             .iter_mut()
             .find(|node| node.first == at.first);
         node.unwrap().tokens += 1;
     };
-    let swap_items: Harm = |realm, run| realm.runs.get_mut(&run).unwrap().items.swap(0, 1);
+    let swap_items: Harm = |tables, run| tables.runs.get_mut(&run).unwrap().items.swap(0, 1);
     // All of them at the second position, in the first item of the run or in its node.
     for (n, (harm, is_item)) in [
         (change_body, true),
@@ -211,7 +217,7 @@ fn damage_is_found_and_not_served() {
         );
         let checked = now(case.memory.check(&mut |_| {})).unwrap();
         assert_eq!(checked.damage, []);
-        case.realm(|realm| harm(realm, run));
+        case.tables(|tables| harm(tables, run));
         let at = At::Thread(thread.clone());
         let error = now(case.memory.read(&case.scope, &at, Span::Tail, 10));
         let Err(Error::Corrupt { place, .. }) = error else {
@@ -400,14 +406,18 @@ fn random_forest(rng: &mut Rng, size: usize) {
         now(case.memory.delete(&case.scope, &id)).unwrap();
     }
     case.sweep(1 + rng.below(9));
-    case.realm(|realm| {
+    case.tables(|tables| {
         let left = (
-            realm.threads.len(),
-            realm.names.len(),
-            realm.timelines.len(),
+            tables.threads.len(),
+            tables.names.len(),
+            tables.timelines.len(),
         );
-        assert_eq!((left, realm.runs.len()), ((0, 0, 0), 0));
-        let orders = (realm.recent.len(), realm.run_order.len(), realm.keys.len());
+        assert_eq!((left, tables.runs.len()), ((0, 0, 0), 0));
+        let orders = (
+            tables.recent.len(),
+            tables.run_order.len(),
+            tables.keys.len(),
+        );
         assert_eq!(orders, (0, 0, 0));
     });
 }

@@ -11,21 +11,21 @@ use crate::{
     ThreadFilter, ThreadId, ThreadPatch, Tip, Version, rules,
 };
 
-use super::schema::{NodeAt, Realm, Row, RunRow, Stage, ThreadRow, lost};
-use super::{Desk, MOST};
+use super::schema::{NodePlace, Row, RunRow, Stage, TenantTables, ThreadRow, missing_row};
+use super::{MAX_READ, Transaction};
 use crate::rules::exists;
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn open_or_create(&mut self, new: &NewThread, window: usize) -> Result<Opened> {
         let id = &new.id;
-        match self.realm.names.get(id).copied() {
+        match self.tables.names.get(id).copied() {
             Some(row) => {
                 // A thread that is being imported has the name, but cannot be opened.
-                self.realm.thread(id).map_err(|_| exists("thread", id))?;
-                self.realm.check_aliases(&new.aliases, Some(row))?;
+                self.tables.thread(id).map_err(|_| exists("thread", id))?;
+                self.tables.check_aliases(&new.aliases, Some(row))?;
             }
             None => {
-                self.realm.check_names(new)?;
+                self.tables.check_names(new)?;
                 self.insert_thread(new, Stage::Visible);
             }
         }
@@ -35,9 +35,9 @@ impl Desk<'_> {
     pub(super) fn fork(&mut self, fork: &Fork) -> Result<Thread> {
         let (_, head) = self.find(&fork.from)?;
         let new = &fork.thread;
-        if let Ok(made) = self.realm.thread(&new.id) {
-            let thread = self.realm.thread_view(made, Aliases::Shown)?;
-            let base = head.map(|head| self.realm.node(head)).transpose()?;
+        if let Ok(made) = self.tables.thread(&new.id) {
+            let thread = self.tables.thread_view(made, Aliases::Shown)?;
+            let base = head.map(|head| self.tables.node(head)).transpose()?;
             let is_shared = made
                 .head
                 .is_some_and(|head| !made.timelines.contains(&head.timeline));
@@ -45,30 +45,30 @@ impl Desk<'_> {
                 return Ok(thread);
             }
         }
-        self.realm.check_names(new)?;
+        self.tables.check_names(new)?;
         let row = self.insert_thread(new, Stage::Visible);
         if let Some(head) = head {
-            self.realm.pin(head);
+            self.tables.pin(head);
         }
-        self.realm.change_thread(row, |thread| thread.head = head);
-        let made = self.realm.thread_row(row)?;
-        self.realm.thread_view(made, Aliases::Shown)
+        self.tables.change_thread(row, |thread| thread.head = head);
+        let made = self.tables.thread_row(row)?;
+        self.tables.thread_view(made, Aliases::Shown)
     }
 
     pub(super) fn patch(&mut self, id: &ThreadId, patch: &ThreadPatch) -> Result<Thread> {
-        let thread = self.realm.thread(id)?;
+        let thread = self.tables.thread(id)?;
         let row = thread.row;
-        self.realm.check_aliases(&patch.add_aliases, Some(row))?;
-        let before = self.realm.thread_view(thread, Aliases::Shown)?;
+        self.tables.check_aliases(&patch.add_aliases, Some(row))?;
+        let before = self.tables.thread_view(thread, Aliases::Shown)?;
         for alias in &before.aliases {
-            self.realm.aliases.remove(alias);
+            self.tables.aliases.remove(alias);
         }
         let after = rules::threads::patched(before, patch);
         for alias in &after.aliases {
-            self.realm.aliases.insert(alias.clone(), row);
+            self.tables.aliases.insert(alias.clone(), row);
         }
         let new = after.clone();
-        self.realm.change_thread(row, |thread| {
+        self.tables.change_thread(row, |thread| {
             thread.aliases = new.aliases.into_iter().collect();
             thread.title = new.title;
             thread.meta = new.meta;
@@ -85,7 +85,7 @@ impl Desk<'_> {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Thread>> {
-        let limit = limit.min(MOST);
+        let limit = limit.min(MAX_READ);
         let before = after.map(|token| (token.key, token.row));
         let until = filter.touched_before.map(|time| (time, Row::MIN));
         let end = match (before, until) {
@@ -102,8 +102,8 @@ impl Desk<'_> {
         }
         let mut found = Vec::new();
         let mut next = None;
-        for (key, row) in self.realm.recent.range((Bound::Included(from), end)).rev() {
-            let thread = self.realm.thread_row(*row)?;
+        for (key, row) in self.tables.recent.range((Bound::Included(from), end)).rev() {
+            let thread = self.tables.thread_row(*row)?;
             if !thread.fits(filter) {
                 continue;
             }
@@ -111,7 +111,7 @@ impl Desk<'_> {
                 // The page is full, and this one shows that there is another.
                 return Ok(Listing { found, next });
             }
-            found.push(self.realm.thread_view(thread, Aliases::LeftOut)?);
+            found.push(self.tables.thread_view(thread, Aliases::LeftOut)?);
             next = Some(PageToken {
                 key: *key,
                 row: *row,
@@ -121,9 +121,9 @@ impl Desk<'_> {
     }
 
     pub(super) fn enqueue(&mut self, id: &ThreadId, body: &RawJson) -> Result<QueueNo> {
-        let row = self.realm.thread(id)?.row;
-        let thread = self.realm.threads.get_mut(&row);
-        let thread = thread.ok_or_else(|| lost(id))?;
+        let row = self.tables.thread(id)?.row;
+        let thread = self.tables.threads.get_mut(&row);
+        let thread = thread.ok_or_else(|| missing_row(id))?;
         thread.last_queued += 1;
         thread.queue.push_back(Queued {
             no: thread.last_queued,
@@ -133,15 +133,15 @@ impl Desk<'_> {
     }
 
     pub(super) fn queue(&self, id: &ThreadId) -> Result<Vec<Queued>> {
-        let thread = self.realm.thread(id)?;
+        let thread = self.tables.thread(id)?;
         Ok(thread.queue.iter().cloned().collect())
     }
 
     /// Wait for a thread to change.
     pub(super) fn watch(&mut self, id: &ThreadId) -> Result<watch::Receiver<Version>> {
-        let row = self.realm.thread(id)?.row;
-        let thread = self.realm.threads.get_mut(&row);
-        let thread = thread.ok_or_else(|| lost(id))?;
+        let row = self.tables.thread(id)?.row;
+        let thread = self.tables.threads.get_mut(&row);
+        let thread = thread.ok_or_else(|| missing_row(id))?;
         let version = thread.version;
         let changes = thread
             .changes
@@ -174,21 +174,21 @@ impl Desk<'_> {
             runs: BTreeMap::new(),
             changes: None,
         };
-        self.realm.names.insert(new.id.clone(), row);
+        self.tables.names.insert(new.id.clone(), row);
         for alias in &thread.aliases {
-            self.realm.aliases.insert(alias.clone(), row);
+            self.tables.aliases.insert(alias.clone(), row);
         }
-        self.realm.index_thread(&thread);
-        self.realm.threads.insert(row, thread);
+        self.tables.index_thread(&thread);
+        self.tables.threads.insert(row, thread);
         row
     }
 
     /// Move a thread's head.
-    pub(super) fn move_head(&mut self, row: Row, to: NodeAt) {
+    pub(super) fn move_head(&mut self, row: Row, to: NodePlace) {
         let now = self.now;
-        self.realm.pin(to);
+        self.tables.pin(to);
         let mut before = None;
-        self.realm.change_thread(row, |thread| {
+        self.tables.change_thread(row, |thread| {
             before = thread.head.replace(to);
             thread.version.0 += 1;
             thread.touched = now;
@@ -201,7 +201,7 @@ impl Desk<'_> {
             }
         });
         if let Some(before) = before {
-            self.realm.unpin(before);
+            self.tables.unpin(before);
         }
     }
 }
@@ -227,7 +227,7 @@ impl ThreadRow {
     }
 }
 
-impl Realm {
+impl TenantTables {
     /// Whether a new thread's names are free.
     pub(super) fn check_names(&self, new: &NewThread) -> Result<()> {
         if self.names.contains_key(&new.id) {
@@ -296,10 +296,10 @@ impl Realm {
     }
 
     /// A node as the end of a branch.
-    pub(super) fn tip(&self, at: NodeAt) -> Result<Tip> {
+    pub(super) fn tip(&self, at: NodePlace) -> Result<Tip> {
         let node = self.node(at)?;
         let run = self.runs.get(&node.id.run);
-        let run = run.ok_or_else(|| lost(node.id.run))?;
+        let run = run.ok_or_else(|| missing_row(node.id.run))?;
         Ok(Tip {
             node: node.id,
             last: node.last,

@@ -1,12 +1,13 @@
 //! Backups: a copy of the whole store as it is at one moment, and the way back.
 
+use crate::engines::sqlite::events;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::connect::{PATIENCE, Role, connect, make_private};
-use super::fault::{Done, Stop, exists, invalid};
+use super::connect::{BUSY_TIMEOUT, Role, connect, make_private};
+use super::op_error::{OpError, OpResult, exists, invalid};
 use super::schema::{APPLICATION, MIGRATIONS, VERSION, migrate, version};
 use crate::trials;
 use crate::{Error, Progress, Result, RunState};
@@ -19,8 +20,8 @@ pub struct Restored {
     pub held: u64,
 }
 
-fn io(error: &std::io::Error) -> Stop {
-    Stop::Broken(match error.kind() {
+fn io(error: &std::io::Error) -> OpError {
+    OpError::Broken(match error.kind() {
         std::io::ErrorKind::StorageFull => Error::Full,
         _ => Error::Io {
             detail: error.to_string(),
@@ -29,7 +30,7 @@ fn io(error: &std::io::Error) -> Stop {
 }
 
 /// Refuse a file that is there.
-fn must_be_free(to: &Path) -> Done<()> {
+fn must_be_free(to: &Path) -> OpResult<()> {
     match to.symlink_metadata() {
         Ok(_) => Err(exists("file", &to.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -38,10 +39,10 @@ fn must_be_free(to: &Path) -> Done<()> {
 }
 
 /// A name beside the target, under which the file is made until it is whole.
-fn unfinished(to: &Path) -> Done<PathBuf> {
+fn unfinished(to: &Path) -> OpResult<PathBuf> {
     let mut random = [0u8; 8];
     getrandom::fill(&mut random).map_err(|error| {
-        Stop::Broken(Error::Io {
+        OpError::Broken(Error::Io {
             detail: error.to_string(),
         })
     })?;
@@ -50,7 +51,7 @@ fn unfinished(to: &Path) -> Done<PathBuf> {
     Ok(to.with_file_name(name))
 }
 
-fn sync_folder(to: &Path) -> Done<()> {
+fn sync_folder(to: &Path) -> OpResult<()> {
     let folder = match to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -63,7 +64,7 @@ fn sync_folder(to: &Path) -> Done<()> {
 }
 
 /// Give a finished file its name, unless the name was taken meanwhile.
-fn put(part: &Path, to: &Path) -> Done<()> {
+fn move_into_place(part: &Path, to: &Path) -> OpResult<()> {
     File::open(part)
         .and_then(|file| file.sync_all())
         .map_err(|error| io(&error))?;
@@ -85,7 +86,7 @@ fn put(part: &Path, to: &Path) -> Done<()> {
 }
 
 /// Copy the store at one moment. `VACUUM INTO` reads from a snapshot, so writers go on.
-pub(super) fn backup(from: &Path, to: &Path, tell: &mut dyn FnMut(Progress)) -> Done<()> {
+pub(super) fn backup(from: &Path, to: &Path, tell: &mut dyn FnMut(Progress)) -> OpResult<()> {
     must_be_free(to)?;
     let conn = open_to_copy(from)?;
     let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
@@ -99,7 +100,7 @@ pub(super) fn backup(from: &Path, to: &Path, tell: &mut dyn FnMut(Progress)) -> 
     };
     word(0);
     let part = unfinished(to)?;
-    let copied = copy(&conn, &part).and_then(|()| put(&part, to));
+    let copied = copy(&conn, &part).and_then(|()| move_into_place(&part, to));
     if copied.is_err() {
         let _ = fs::remove_file(&part);
     }
@@ -108,14 +109,14 @@ pub(super) fn backup(from: &Path, to: &Path, tell: &mut dyn FnMut(Progress)) -> 
     Ok(())
 }
 
-fn open_to_copy(from: &Path) -> Done<Connection> {
+fn open_to_copy(from: &Path) -> OpResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(from, flags)?;
-    conn.busy_timeout(PATIENCE)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     Ok(conn)
 }
 
-fn copy(conn: &Connection, to: &Path) -> Done<()> {
+fn copy(conn: &Connection, to: &Path) -> OpResult<()> {
     let Some(to) = to.to_str() else {
         return Err(invalid("the path", "it is no text"));
     };
@@ -130,10 +131,10 @@ fn copy(conn: &Connection, to: &Path) -> Done<()> {
 /// Every run that was going on is held, and has no owner: what it may have done since the
 /// backup is not known.
 pub fn restore(backup: &Path, to: &Path) -> Result<Restored> {
-    restore_to(backup, to).map_err(Stop::into_error)
+    restore_to(backup, to).map_err(OpError::into_error)
 }
 
-fn restore_to(backup: &Path, to: &Path) -> Done<Restored> {
+fn restore_to(backup: &Path, to: &Path) -> OpResult<Restored> {
     super::connect::check_version()?;
     must_be_free(to)?;
     must_be_ours(backup)?;
@@ -141,7 +142,7 @@ fn restore_to(backup: &Path, to: &Path) -> Done<Restored> {
     let part = unfinished(to)?;
     let made = copy(&conn, &part)
         .and_then(|()| hold(&part))
-        .and_then(|held| put(&part, to).map(|()| held));
+        .and_then(|held| move_into_place(&part, to).map(|()| held));
     if made.is_err() {
         for end in ["", "-wal", "-shm"] {
             let mut name = part.clone().into_os_string();
@@ -153,7 +154,7 @@ fn restore_to(backup: &Path, to: &Path) -> Done<Restored> {
 }
 
 /// Refuse a file that is no backup of a store.
-fn must_be_ours(backup: &Path) -> Done<()> {
+fn must_be_ours(backup: &Path) -> OpResult<()> {
     let metadata = backup.metadata().map_err(|error| io(&error))?;
     let no = |why: &str| invalid("the backup", format!("{}: {why}", backup.display()));
     if !metadata.is_file() {
@@ -169,25 +170,25 @@ fn must_be_ours(backup: &Path) -> Done<()> {
     }
     let found = version(&conn)?;
     if found > VERSION {
-        return Err(Stop::Refused(Error::Newer {
+        return Err(OpError::Refused(Error::Newer {
             found,
             known: VERSION,
         }));
     }
     let word: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0))?;
     if word != "ok" {
-        return Err(super::fault::corrupt(backup.display().to_string(), word));
+        return Err(super::op_error::corrupt(backup.display().to_string(), word));
     }
     Ok(())
 }
 
 /// Bring a restored file up to date and hold its runs.
-fn hold(part: &Path) -> Done<u64> {
+fn hold(part: &Path) -> OpResult<u64> {
     let conn = connect(part, Role::Writer)?;
     migrate(&conn, MIGRATIONS, &mut |_| {})?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
     // Only running runs have events in the log.
-    crate::engines::sqlite::events::move_all(&conn)?;
+    events::move_all(&conn)?;
     let sql = "UPDATE run SET state=?, owner=NULL WHERE live IS NOT NULL";
     let held = if trials::planted("restore-running") {
         0
@@ -199,6 +200,6 @@ fn hold(part: &Path) -> Done<u64> {
     conn.execute_batch("COMMIT")?;
     // The file alone gets the name, so nothing may be left in the log.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    conn.close().map_err(|(_, error)| Stop::from(error))?;
+    conn.close().map_err(|(_, error)| OpError::from(error))?;
     Ok(held as u64)
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::digest::Digest;
-use crate::engines::sqlite::events::Worked;
+use crate::engines::sqlite::events::OwnedRun;
 use crate::{NodeId, Position, RunId, State, Tenant, ThreadId};
 
 /// Lock, also after a panic elsewhere: everything behind these locks is only a cache.
@@ -62,7 +62,7 @@ pub(super) struct StateAt {
 
 /// A node as something to go on from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Base {
+pub(super) struct BaseNode {
     pub(super) id: NodeId,
     pub(super) tl: i64,
     pub(super) first: Position,
@@ -76,7 +76,7 @@ pub(super) struct Base {
 
 /// What is known of a stored item when a node is made of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(super) struct ItemSummary {
     pub(super) no: u32,
     pub(super) tokens: u32,
     pub(super) digest: Digest,
@@ -84,7 +84,7 @@ pub(super) struct Mark {
 
 /// A run that this process works on.
 #[derive(Clone, Debug)]
-pub(super) struct Live {
+pub(super) struct CachedRun {
     pub(super) row: i64,
     pub(super) id: RunId,
     pub(super) tenant: Tenant,
@@ -99,18 +99,18 @@ pub(super) struct Live {
     /// At least: flushes are not counted here, the event log knows them.
     pub(super) next_event: u64,
     /// What its next node goes on from: its own node before, or the node it started from.
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<BaseNode>,
     /// Its own last node: timeline, first position, step.
     pub(super) published: Option<(i64, Position, u32)>,
     /// The first item of its next node.
     pub(super) from: u32,
     /// Stored items from there on, by number.
-    pub(super) marks: Vec<Mark>,
+    pub(super) summaries: Vec<ItemSummary>,
     /// Whether it ever made a call.
     pub(super) calls: bool,
 }
 
-impl Live {
+impl CachedRun {
     /// A run of the first epoch that has nothing stored.
     pub(super) fn new(tenant: &Tenant, (row, id): (i64, RunId), of: (i64, ThreadId)) -> Self {
         Self {
@@ -129,14 +129,14 @@ impl Live {
             base: None,
             published: None,
             from: 1,
-            marks: Vec::new(),
+            summaries: Vec::new(),
             calls: false,
         }
     }
 
     /// The run as its events know it.
-    pub(super) fn worked(&self) -> Worked {
-        Worked {
+    pub(super) fn owned(&self) -> OwnedRun {
+        OwnedRun {
             row: self.row,
             id: self.id,
             epoch: self.epoch,
@@ -144,57 +144,60 @@ impl Live {
     }
 
     /// Put a stored item to the others.
-    pub(super) fn mark(&mut self, mark: Mark) {
-        match self.marks.binary_search_by_key(&mark.no, |known| known.no) {
-            Ok(place) => self.marks[place] = mark,
-            Err(place) => self.marks.insert(place, mark),
+    pub(super) fn add_summary(&mut self, summary: ItemSummary) {
+        match self
+            .summaries
+            .binary_search_by_key(&summary.no, |known| known.no)
+        {
+            Ok(place) => self.summaries[place] = summary,
+            Err(place) => self.summaries.insert(place, summary),
         }
     }
 
-    pub(super) fn mark_of(&self, no: u32) -> Option<&Mark> {
+    pub(super) fn summary_of(&self, no: u32) -> Option<&ItemSummary> {
         let place = self
-            .marks
+            .summaries
             .binary_search_by_key(&no, |known| known.no)
             .ok()?;
-        Some(&self.marks[place])
+        Some(&self.summaries[place])
     }
 }
 
 /// A thread at its head, as it was when it was last read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct CachedHead {
     pub(super) thread: i64,
     pub(super) version: u64,
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<BaseNode>,
 }
 
 /// The last node of a run as something to go on from, as it was when it was written or last
 /// looked.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedRun {
     pub(super) run: i64,
     pub(super) thread: i64,
     pub(super) thread_id: ThreadId,
-    pub(super) base: Base,
+    pub(super) base: BaseNode,
 }
 
 /// How a timeline hangs on others. What is written here never changes.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TimelineChain {
     pub(super) tl: i64,
     pub(super) thread: i64,
     /// Positions up to this one are the parent's.
     pub(super) fork: Position,
-    pub(super) parent: Option<Arc<Line>>,
+    pub(super) parent: Option<Arc<TimelineChain>>,
 }
 
-impl Drop for Line {
+impl Drop for TimelineChain {
     fn drop(&mut self) {
         // A long chain of forks must not be dropped by recursion.
         let mut next = self.parent.take();
-        while let Some(line) = next {
-            match Arc::try_unwrap(line) {
-                Ok(mut line) => next = line.parent.take(),
+        while let Some(chain) = next {
+            match Arc::try_unwrap(chain) {
+                Ok(mut chain) => next = chain.parent.take(),
                 Err(_) => break,
             }
         }
@@ -203,21 +206,21 @@ impl Drop for Line {
 
 /// How much of a node was checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checkedness {
+pub(super) enum Verified {
     /// Its own digest: it has the items that it should have.
-    Chain,
+    NodeAlone,
     /// All of its items too.
-    Whole,
+    WithItems,
 }
 
 pub(super) struct Caches {
     pub(super) tenants: Mutex<HashMap<Tenant, i64>>,
-    pub(super) live: Mutex<Bounded<RunId, Arc<Live>>>,
-    pub(super) heads: Mutex<Bounded<(i64, ThreadId), Head>>,
+    pub(super) live: Mutex<Bounded<RunId, Arc<CachedRun>>>,
+    pub(super) heads: Mutex<Bounded<(i64, ThreadId), CachedHead>>,
     /// By the number of the tenant.
-    pub(super) ended: Mutex<Bounded<(i64, RunId), Ended>>,
-    pub(super) lines: Mutex<Bounded<i64, Arc<Line>>>,
-    pub(super) checked: Mutex<Bounded<Digest, Checkedness>>,
+    pub(super) ended: Mutex<Bounded<(i64, RunId), EndedRun>>,
+    pub(super) chains: Mutex<Bounded<i64, Arc<TimelineChain>>>,
+    pub(super) checked: Mutex<Bounded<Digest, Verified>>,
     /// Long ones, which would be read and parsed in every turn.
     pub(super) states: Mutex<Bounded<Digest, State>>,
 }
@@ -229,7 +232,7 @@ impl Caches {
             live: Mutex::new(Bounded::new(16_384)),
             heads: Mutex::new(Bounded::new(32_768)),
             ended: Mutex::new(Bounded::new(32_768)),
-            lines: Mutex::new(Bounded::new(32_768)),
+            chains: Mutex::new(Bounded::new(32_768)),
             checked: Mutex::new(Bounded::new(262_144)),
             states: Mutex::new(Bounded::new(16)),
         }

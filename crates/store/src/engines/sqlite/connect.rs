@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::fault::{Done, Stop};
+use super::op_error::{OpError, OpResult};
 use crate::trials;
 use crate::{Error, Setting, create_private};
 
@@ -14,7 +14,7 @@ use crate::{Error, Setting, create_private};
 const OLDEST: i32 = 3_051_003;
 
 /// How long to wait for the lock of another process.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bodies of a kilobyte fill pages of this size well; see ARCHITECTURE.md.
 const PAGE: u32 = 8192;
@@ -33,34 +33,34 @@ pub(super) enum Role {
 
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum CommitSync {
     /// Until the disk has it.
-    ForDisk,
+    Fsync,
     /// Until the log of the file has it, which outlives the process. The disk has it with the next
     /// commit that waits for it, and nothing that comes later before.
-    ForNothing,
+    NoFsync,
 }
 
 /// Set what commits of a connection wait for. Within a transaction SQLite would not.
-pub(super) fn set_waits(conn: &Connection, waits: Waits) -> Done<()> {
-    let sql = match waits {
+pub(super) fn set_commit_sync(conn: &Connection, sync: CommitSync) -> OpResult<()> {
+    let sql = match sync {
         _ if trials::planted("no-sync") => "PRAGMA synchronous=OFF",
-        Waits::ForDisk => "PRAGMA synchronous=FULL",
-        Waits::ForNothing => "PRAGMA synchronous=NORMAL",
+        CommitSync::Fsync => "PRAGMA synchronous=FULL",
+        CommitSync::NoFsync => "PRAGMA synchronous=NORMAL",
     };
     Ok(conn.execute_batch(sql)?)
 }
 
 /// Refuse a SQLite that is too old.
-pub(super) fn check_version() -> Done<()> {
+pub(super) fn check_version() -> OpResult<()> {
     refuse_older(rusqlite::version_number(), rusqlite::version())
 }
 
-fn refuse_older(number: i32, text: &str) -> Done<()> {
+fn refuse_older(number: i32, text: &str) -> OpResult<()> {
     if number >= OLDEST {
         return Ok(());
     }
-    Err(Stop::Refused(Error::Invalid {
+    Err(OpError::Refused(Error::Invalid {
         what: "SQLite",
         why: format!("version {text} can corrupt a store; 3.51.3 or newer is needed"),
     }))
@@ -75,7 +75,7 @@ pub(super) fn make_private(path: &Path) {
 }
 
 /// Open a connection to a file. A writer makes the file if there is none.
-pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
+pub(super) fn connect(path: &Path, role: Role) -> OpResult<Connection> {
     check_version()?;
     // A connection is used by one thread at a time, so SQLite need not lock it.
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -84,7 +84,7 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
         make_private(path);
     }
     let conn = Connection::open_with_flags(path, flags)?;
-    conn.busy_timeout(PATIENCE)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     // Without this, cached statements that compare bound values are prepared anew each time.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(256);
@@ -95,7 +95,7 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
             // It counts only before the first table is made.
             conn.pragma_update(None, "page_size", PAGE)?;
             write_ahead(&conn)?;
-            set_waits(&conn, Waits::ForDisk)?;
+            set_commit_sync(&conn, CommitSync::Fsync)?;
             conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
             conn.pragma_update(None, "secure_delete", true)?;
             // Each commit walks the cache: a large one costs more than it saves.
@@ -111,7 +111,7 @@ pub(super) fn connect(path: &Path, role: Role) -> Done<Connection> {
 
 /// Switch to the write-ahead log. Two processes may do this to a new file at once, and the switch
 /// does not wait for locks by itself.
-fn write_ahead(conn: &Connection) -> Done<()> {
+fn write_ahead(conn: &Connection) -> OpResult<()> {
     let mut waited = Duration::ZERO;
     let pause = Duration::from_millis(10);
     loop {
@@ -120,15 +120,15 @@ fn write_ahead(conn: &Connection) -> Done<()> {
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
-                return Err(Stop::Refused(Error::Invalid {
+                return Err(OpError::Refused(Error::Invalid {
                     what: "the file",
                     why: format!("its journal mode is {mode} and cannot be made wal"),
                 }));
             }
             Err(error) => {
-                let stop = Stop::from(error);
-                if !matches!(stop, Stop::Broken(Error::Locked)) || waited >= PATIENCE {
-                    return Err(stop);
+                let error = OpError::from(error);
+                if !matches!(error, OpError::Broken(Error::Locked)) || waited >= BUSY_TIMEOUT {
+                    return Err(error);
                 }
             }
         }
@@ -138,8 +138,8 @@ fn write_ahead(conn: &Connection) -> Done<()> {
 }
 
 /// The settings of the writer as they are in effect.
-pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
-    let read = |name: &'static str, wanted: Option<&'static str>| -> Done<Setting> {
+pub(super) fn settings(conn: &Connection) -> OpResult<Vec<Setting>> {
+    let read = |name: &'static str, wanted: Option<&'static str>| -> OpResult<Setting> {
         let value: rusqlite::types::Value =
             conn.pragma_query_value(None, name, |row| row.get(0))?;
         let value = match value {
@@ -166,7 +166,7 @@ pub(super) fn settings(conn: &Connection) -> Done<Vec<Setting>> {
         read("secure_delete", Some("1"))?,
         read("temp_store", Some("2"))?,
         read("busy_timeout", Some("5000"))?,
-        // See `Pen::copy_log`.
+        // See `WriteConnection::checkpoint`.
         read("wal_autocheckpoint", Some("0"))?,
         read("cache_size", Some("-2048"))?,
         Setting {
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn an_old_sqlite_is_refused_with_its_version() {
         assert!(refuse_older(3_051_003, "3.51.3").is_ok());
-        let stop = refuse_older(3_051_002, "3.51.2").unwrap_err();
-        let text = stop.into_error().to_string();
+        let error = refuse_older(3_051_002, "3.51.2").unwrap_err();
+        let text = error.into_error().to_string();
         assert!(text.contains("3.51.2"), "{text}");
     }
 }

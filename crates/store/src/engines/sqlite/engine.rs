@@ -8,23 +8,23 @@ use tokio::sync::mpsc;
 
 use super::cache::lock;
 use super::connect::{Role, connect};
-use super::events::flush::ReadyFlush;
+use super::events::flush::PreparedFlush;
 use super::events::{self, flush};
-use super::fault::{Done, Stop};
-use super::ops::append::ReadyAppend;
-use super::ops::begin::ReadyRun;
-use super::ops::calls::Filled;
-use super::ops::import::ReadyImport;
-use super::ops::publish::Closing;
+use super::op_error::{OpError, OpResult};
+use super::ops::append::PreparedAppend;
+use super::ops::begin::PreparedBegin;
+use super::ops::calls::PreparedResult;
+use super::ops::import::PreparedImport;
+use super::ops::publish::PreparedPublish;
 use super::ops::read::Reading;
-use super::ops::steps::ReadyStep;
+use super::ops::steps::PreparedStep;
 use super::ops::{
     append, approvals, begin, calls, check, import, journal, line, lists, publish, purge, runs,
     settle, steps, threads,
 };
 use super::rows::find;
 use super::rows::flag;
-use super::rows::items::Ready;
+use super::rows::items::PreparedItem;
 use super::rows::nodes::NewState;
 use super::{Sqlite, backup, schema};
 use crate::trials::{self, Op, Point};
@@ -43,7 +43,7 @@ impl Sqlite {
     async fn read_in<T>(
         &self,
         scope: &TenantScope,
-        operation: impl FnOnce(&Reading<'_>) -> Done<T>,
+        operation: impl FnOnce(&Reading<'_>) -> OpResult<T>,
     ) -> Result<T> {
         self.open_only()?;
         let caches = &self.shared.caches;
@@ -87,7 +87,7 @@ impl Sqlite {
     async fn long<T: Send + 'static>(
         &self,
         progress: OnProgress<'_>,
-        operation: impl FnOnce(&mut dyn FnMut(Progress)) -> Done<T> + Send + 'static,
+        operation: impl FnOnce(&mut dyn FnMut(Progress)) -> OpResult<T> + Send + 'static,
     ) -> Result<T> {
         self.open_only()?;
         let (tell, mut words) = mpsc::unbounded_channel();
@@ -98,7 +98,7 @@ impl Sqlite {
                 let _ = tell.send(word);
             });
             drop(tell);
-            let _ = reply.send(done.map_err(Stop::into_error));
+            let _ = reply.send(done.map_err(OpError::into_error));
         };
         std::thread::Builder::new()
             .name("store upkeep".into())
@@ -270,17 +270,17 @@ impl Engine for Sqlite {
                 return Ok(version);
             }
             if again == row {
-                self.shared.nudge();
+                self.shared.wake_writer();
                 woken.await;
             }
         }
     }
 
     async fn append(&self, scope: &TenantScope, items: &Append) -> Result<Published> {
-        let ready = ReadyAppend::new(scope, items)?;
+        let prepared = PreparedAppend::new(scope, items)?;
         let scope = scope.clone();
         self.shared
-            .write(Op::Other, move |tx| append::append(tx, &scope, &ready))
+            .write(Op::Other, move |tx| append::append(tx, &scope, &prepared))
             .await
     }
 
@@ -292,10 +292,10 @@ impl Engine for Sqlite {
     }
 
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
-        let ready = ReadyRun::new(scope, begin)?;
+        let prepared = PreparedBegin::new(scope, begin)?;
         let scope = scope.clone();
         self.shared
-            .write(Op::Begin, move |tx| begin::begin(tx, &scope, &ready))
+            .write(Op::Begin, move |tx| begin::begin(tx, &scope, &prepared))
             .await
     }
 
@@ -306,10 +306,13 @@ impl Engine for Sqlite {
         step: &Step,
     ) -> Result<Option<Published>> {
         let first = self.next_item(lease.run);
-        let ready = ReadyStep::new(scope, lease.run, first, step).map_err(Stop::into_error)?;
+        let prepared =
+            PreparedStep::new(scope, lease.run, first, step).map_err(OpError::into_error)?;
         let scope = scope.clone();
         self.shared
-            .write(Op::Step, move |tx| steps::step(tx, &scope, lease, &ready))
+            .write(Op::Step, move |tx| {
+                steps::step(tx, &scope, lease, &prepared)
+            })
             .await
     }
 
@@ -348,19 +351,21 @@ impl Engine for Sqlite {
         lease: Lease,
         results: &[CallResult],
     ) -> Result<()> {
-        let (scope, ready) = (scope.clone(), Filled::list(results));
+        let (scope, prepared) = (scope.clone(), PreparedResult::list(results));
         self.shared
             .write(Op::Results, move |tx| {
-                calls::results(tx, &scope, lease, &ready)
+                calls::results(tx, &scope, lease, &prepared)
             })
             .await
     }
 
     async fn flush(&self, scope: &TenantScope, lease: Lease, events: &Flush) -> Result<()> {
-        let ready = ReadyFlush::new(&self.shared, scope, lease, events);
+        let prepared = PreparedFlush::new(&self.shared, scope, lease, events);
         let scope = scope.clone();
         self.shared
-            .write(Op::Flush, move |tx| flush::flush(tx, &scope, lease, &ready))
+            .write(Op::Flush, move |tx| {
+                flush::flush(tx, &scope, lease, &prepared)
+            })
             .await
     }
 
@@ -372,16 +377,16 @@ impl Engine for Sqlite {
     ) -> Result<Published> {
         let first = self.next_item(lease.run);
         let state = closing.state.as_ref();
-        let ready = Closing {
-            items: Ready::list(scope.tenant(), lease.run, first, &closing.items),
-            results: Filled::list(&closing.results),
+        let prepared = PreparedPublish {
+            items: PreparedItem::list(scope.tenant(), lease.run, first, &closing.items),
+            results: PreparedResult::list(&closing.results),
             state: state.map(|state| NewState::new(scope, lease.run, closing.step, state)),
             publish: closing.clone(),
         };
         let scope = scope.clone();
         self.shared
             .write(Op::Publish, move |tx| {
-                publish::publish(tx, &scope, lease, &ready)
+                publish::publish(tx, &scope, lease, &prepared)
             })
             .await
     }
@@ -437,7 +442,7 @@ impl Engine for Sqlite {
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
         self.read_in(scope, |reading| {
             let mut row = find::shown_run(reading.conn, reading.tenant, run)?;
-            events::Ends::default().tell(reading.conn, &mut row)?;
+            events::EventEnds::default().set_next_event(reading.conn, &mut row)?;
             row.run(reading.now)
         })
         .await
@@ -448,10 +453,10 @@ impl Engine for Sqlite {
             let Some(tenant) = reading.tenant else {
                 return Ok(None);
             };
-            let Some(mut row) = begin::keyed(reading.conn, tenant, key)? else {
+            let Some(mut row) = begin::run_with_key(reading.conn, tenant, key)? else {
                 return Ok(None);
             };
-            events::Ends::default().tell(reading.conn, &mut row)?;
+            events::EventEnds::default().set_next_event(reading.conn, &mut row)?;
             row.run(reading.now).map(Some)
         })
         .await
@@ -583,15 +588,15 @@ impl Engine for Sqlite {
     }
 
     async fn import(&self, scope: &TenantScope, step: &Import) -> Result<()> {
-        let ready = ReadyImport::new(scope, step).map_err(Stop::into_error)?;
+        let prepared = PreparedImport::new(scope, step).map_err(OpError::into_error)?;
         let scope = scope.clone();
         self.shared
-            .write(Op::Other, move |tx| import::import(tx, &scope, &ready))
+            .write(Op::Other, move |tx| import::import(tx, &scope, &prepared))
             .await
     }
 
     async fn renew(&self) -> Result<()> {
-        self.shared.beat_now();
+        self.shared.request_heartbeat();
         // A heartbeat is written with every group that has a member who asks for one.
         self.shared.write(Op::Renew, |_| Ok(())).await
     }

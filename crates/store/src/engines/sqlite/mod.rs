@@ -6,12 +6,12 @@
 mod backup;
 mod cache;
 mod connect;
+mod count_tokens;
 mod engine;
 mod events;
-mod fault;
+mod op_error;
 mod ops;
 mod readers;
-mod recount;
 mod rows;
 mod schema;
 mod watch;
@@ -30,7 +30,7 @@ pub use backup::{Restored, restore};
 
 use cache::lock;
 use connect::{Role, connect};
-use fault::{Done, Stop};
+use op_error::{OpError, OpResult};
 use readers::Readers;
 use write::connection::WriteConnection;
 use write::queue::Shared;
@@ -53,7 +53,7 @@ struct Sqlite {
 /// Open the store that `sqlite:` and `rest` name: `//relative.db`, `///absolute/path.db`.
 pub async fn open(rest: &str, options: Options, ids: &Arc<Ids>) -> Result<Arc<dyn Engine>> {
     let path = path_of(rest)?;
-    let engine = start(&path, options, ids).map_err(|stop| match stop.into_error() {
+    let engine = start(&path, options, ids).map_err(|error| match error.into_error() {
         Error::Io { detail } => Error::Io {
             detail: format!("{}: {detail}", path.display()),
         },
@@ -83,7 +83,7 @@ fn path_of(rest: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(path))
 }
 
-fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
+fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> OpResult<Sqlite> {
     let conn = connect(path, Role::Writer)?;
     schema::recognise(&conn)?;
     schema::migrate(&conn, schema::MIGRATIONS, &mut |_| {})?;
@@ -97,7 +97,7 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
             "{} is {} and cannot be {:?}",
             wrong.name, wrong.value, wrong.wanted
         );
-        return Err(fault::invalid("the settings of SQLite", why));
+        return Err(op_error::invalid("the settings of SQLite", why));
     }
     let seal: [u8; 32] = conn.query_row("SELECT value FROM meta WHERE key='seal'", [], |row| {
         row.get(0)
@@ -112,7 +112,7 @@ fn start(path: &Path, options: Options, ids: &Arc<Ids>) -> Done<Sqlite> {
             let _ = tell.send(());
         })
         .map_err(|error| {
-            Stop::Broken(Error::Io {
+            OpError::Broken(Error::Io {
                 detail: format!("no thread can be started: {error}"),
             })
         })?;
@@ -141,14 +141,14 @@ impl Drop for Sqlite {
 /// Bring the tables of a file to the newest version. What was done before is not done again, so it
 /// can be called after it was cut short. Gives the version.
 pub fn migrate(path: &Path, progress: OnProgress<'_>) -> Result<u32> {
-    let mut run = || -> Done<u32> {
+    let mut run = || -> OpResult<u32> {
         if !path.is_file() {
-            return Err(fault::missing("file", &path.display()));
+            return Err(op_error::not_found("file", &path.display()));
         }
         let conn = connect(path, Role::Writer)?;
         schema::recognise(&conn)?;
         schema::migrate(&conn, schema::MIGRATIONS, progress)?;
         Ok(schema::version(&conn)?)
     };
-    run().map_err(Stop::into_error)
+    run().map_err(OpError::into_error)
 }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::cache::lock;
 use super::connect::{Role, connect};
-use super::fault::Done;
+use super::op_error::OpResult;
 use crate::engines::sqlite::rows::sql::prepare;
 use crate::{Error, Result};
 
@@ -34,20 +34,22 @@ impl Readers {
     /// Read something, all of it as it is at one moment.
     pub(super) async fn read<T>(
         &self,
-        operation: impl FnOnce(&Connection) -> Done<T>,
+        operation: impl FnOnce(&Connection) -> OpResult<T>,
     ) -> Result<T> {
         let _permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
         let free = lock(&self.free).pop();
         let conn = match free {
             Some(conn) => conn,
-            None => connect(&self.path, Role::Reader).map_err(super::fault::Stop::into_error)?,
+            None => {
+                connect(&self.path, Role::Reader).map_err(super::op_error::OpError::into_error)?
+            }
         };
         let done = snapshot(&conn, operation);
         // A connection that is still in a transaction would keep the log from being reset.
         if conn.is_autocommit() {
             lock(&self.free).push(conn);
         }
-        done.map_err(super::fault::Stop::into_error)
+        done.map_err(super::op_error::OpError::into_error)
     }
 
     /// Begin no new reads, wait for those at work, and let the file go: the connection that closes last
@@ -65,7 +67,10 @@ impl Readers {
     }
 }
 
-fn snapshot<T>(conn: &Connection, operation: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+fn snapshot<T>(
+    conn: &Connection,
+    operation: impl FnOnce(&Connection) -> OpResult<T>,
+) -> OpResult<T> {
     prepare(conn, "BEGIN")?.execute([])?;
     let done = operation(conn);
     let ended = prepare(conn, "COMMIT")?.execute([]);

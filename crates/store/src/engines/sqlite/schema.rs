@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use super::fault::{Done, Stop};
+use super::op_error::{OpError, OpResult};
 use crate::trials::{self, Point};
 use crate::{Error, OnProgress, Progress, Result};
 
@@ -51,7 +51,7 @@ ALTER TABLE run ADD COLUMN since INTEGER;
 ";
 
 /// Items are counted when they enter: `units` is about how many tokens one has, in a node the sum
-/// along its branch. What is there already is counted by [`super::recount`].
+/// along its branch. What is there already is counted by [`super::count_tokens`].
 ///
 /// The columns had the name `tokens`, and everything in them was 0. A program of an earlier version
 /// that has the file open must not find them: it would go on from digests that hold no longer.
@@ -205,13 +205,13 @@ pub(super) fn version(conn: &Connection) -> rusqlite::Result<u32> {
 }
 
 /// Refuse a file that is not ours.
-pub(super) fn recognise(conn: &Connection) -> Result<(), Stop> {
+pub(super) fn recognise(conn: &Connection) -> Result<(), OpError> {
     let application: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == APPLICATION || (application == 0 && tables == 0) {
         return Ok(());
     }
-    Err(Stop::Refused(Error::Invalid {
+    Err(OpError::Refused(Error::Invalid {
         what: "the file",
         why: "it is a SQLite file of another program; name another one".into(),
     }))
@@ -223,11 +223,11 @@ pub(super) fn migrate(
     conn: &Connection,
     steps: &[Migration],
     progress: OnProgress<'_>,
-) -> Done<()> {
+) -> OpResult<()> {
     let known = steps.last().map_or(0, |step| step.to);
     let found = version(conn)?;
     if found > known {
-        return Err(Stop::Refused(Error::Newer { found, known }));
+        return Err(OpError::Refused(Error::Newer { found, known }));
     }
     let total = steps.iter().filter(|step| step.to > found).count() as u64;
     for (done, step) in (1..).zip(steps.iter().filter(|step| step.to > found)) {
@@ -248,14 +248,14 @@ pub(super) fn migrate(
     Ok(())
 }
 
-fn apply(conn: &Connection, step: &Migration) -> Done<()> {
+fn apply(conn: &Connection, step: &Migration) -> OpResult<()> {
     // Another process may have been here first; the lock is ours now.
     if version(conn)? < step.to {
         conn.execute_batch(step.sql)?;
         if step.to == 1 {
             let mut secret = [0u8; 32];
             getrandom::fill(&mut secret).map_err(|error| {
-                Stop::Broken(Error::Io {
+                OpError::Broken(Error::Io {
                     detail: format!("the operating system gives no random bytes: {error}"),
                 })
             })?;
@@ -266,7 +266,7 @@ fn apply(conn: &Connection, step: &Migration) -> Done<()> {
             conn.pragma_update(None, "application_id", APPLICATION)?;
         }
         if step.sql == COUNTS {
-            super::recount::recount(conn)?;
+            super::count_tokens::count_tokens(conn)?;
         }
         conn.pragma_update(None, "user_version", step.to)?;
     }

@@ -10,7 +10,7 @@
 //! it is running. What the log has of it from before is of no account.
 
 pub(super) mod flush;
-mod memory;
+mod log_cache;
 mod packed;
 mod scan;
 mod slots;
@@ -20,13 +20,13 @@ use std::cell::RefCell;
 
 use rusqlite::params;
 
-pub(crate) use memory::Worked;
-pub(crate) use scan::{Ends, events};
-pub(crate) use sweep::{check, erase, leave, move_all, redact, sweep};
+pub(crate) use log_cache::OwnedRun;
+pub(crate) use scan::{EventEnds, events};
+pub(crate) use sweep::{check, erase, move_all, redact, release_slots, sweep};
 
-use memory::{LONG, Memory, Packed};
+use log_cache::{LogCache, MAX_RUN_BYTES, PackedFlushes};
 
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::rows::{RunRow, int};
 use crate::engines::sqlite::write::job::Tx;
@@ -35,7 +35,7 @@ use crate::{Flush, RunState};
 
 /// What the writer remembers of the log.
 #[derive(Default)]
-pub(crate) struct EventLog(RefCell<Memory>);
+pub(crate) struct EventLog(RefCell<LogCache>);
 
 impl EventLog {
     /// The transaction was committed.
@@ -49,30 +49,30 @@ impl EventLog {
     }
 
     /// Runs were ended otherwise than one by one.
-    pub(crate) fn distrust(&self) {
-        self.0.borrow_mut().distrust();
+    pub(crate) fn expect_changes(&self) {
+        self.0.borrow_mut().expect_changes();
     }
 
     /// Whether everything before an event of a run is known.
-    pub(crate) fn follows(&self, of: Worked, first: u64) -> bool {
+    pub(crate) fn follows(&self, of: OwnedRun, first: u64) -> bool {
         self.0.borrow().follows(of, first)
     }
 }
 
 /// Store events of a run if it is this process's and they follow what is known of it.
-pub(crate) fn add(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
+pub(crate) fn add(tx: &Tx<'_>, of: OwnedRun, events: &Flush) -> OpResult<bool> {
     if events.count == 0 {
         return Ok(false);
     }
-    let mut memory = tx.log.0.borrow_mut();
+    let mut cache = tx.log.0.borrow_mut();
     // Whether others have written is asked once for a transaction.
-    if memory.must_ask() {
-        memory.note_version(tx.statements.number(TurnStatement::Version)?);
+    if cache.must_ask() {
+        cache.note_version(tx.statements.number(TurnStatement::Version)?);
     }
-    if memory.stage_known(of, events) {
+    if cache.stage_known(of, events) {
         return Ok(true);
     }
-    drop(memory);
+    drop(cache);
     if !tx.log.follows(of, events.first) || !is_own(tx, of, events)? {
         return Ok(false);
     }
@@ -82,39 +82,39 @@ pub(crate) fn add(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
 
 /// Whether a run is running, in this process and at this epoch. Asked of SQLite, unless it was
 /// before and nothing can have changed since.
-fn is_own(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<bool> {
+fn is_own(tx: &Tx<'_>, of: OwnedRun, events: &Flush) -> OpResult<bool> {
     if tx.log.0.borrow().is_seen(of) {
         return Ok(true);
     }
     let first = int(events.first);
     let values = params![of.row, of.id.as_bytes(), of.epoch, tx.owner, first];
-    tx.statements.holds(TurnStatement::Guard, values)
+    tx.statements.exists(TurnStatement::Guard, values)
 }
 
 /// Store events of a running run. They must be the next ones.
-pub(crate) fn append(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<()> {
+pub(crate) fn append(tx: &Tx<'_>, of: OwnedRun, events: &Flush) -> OpResult<()> {
     if events.count == 0 {
         return Ok(());
     }
     if !tx.log.follows(of, events.first) {
-        gather(tx, of)?;
+        move_stored_out(tx, of)?;
     }
     put(tx, of, events)
 }
 
-fn put(tx: &Tx<'_>, of: Worked, events: &Flush) -> Done<()> {
-    let mut memory = tx.log.0.borrow_mut();
-    let size = events.payload.len() + packed::ENTRY;
-    if size <= packed::ROOM && memory.size(of) + size <= LONG {
-        memory.stage(of, events);
+fn put(tx: &Tx<'_>, of: OwnedRun, events: &Flush) -> OpResult<()> {
+    let mut cache = tx.log.0.borrow_mut();
+    let size = events.payload.len() + packed::ENTRY_OVERHEAD;
+    if size <= packed::SLOT_BYTES && cache.size(of) + size <= MAX_RUN_BYTES {
+        cache.stage(of, events);
         return Ok(());
     }
-    drop(memory);
-    settle(tx, of, events.first, Some(events))
+    drop(cache);
+    move_out(tx, of, events.first, Some(events))
 }
 
 /// Move the events of a run out of the log, up to the number `end`, and put the last ones to them.
-pub(crate) fn settle(tx: &Tx<'_>, of: Worked, end: u64, last: Option<&Flush>) -> Done<()> {
+pub(crate) fn move_out(tx: &Tx<'_>, of: OwnedRun, end: u64, last: Option<&Flush>) -> OpResult<()> {
     let last = last.filter(|events| events.count > 0);
     let gathered = tx.log.0.borrow().gathered(of, end);
     if let Some(mut all) = gathered {
@@ -122,14 +122,14 @@ pub(crate) fn settle(tx: &Tx<'_>, of: Worked, end: u64, last: Option<&Flush>) ->
             all.push(last);
         }
         if all.flushes == 0 || insert(tx, of.row, &all)? {
-            tx.log.0.borrow_mut().leave(of.row);
+            tx.log.0.borrow_mut().drop_run(of.row);
             return Ok(());
         }
         // Another process has moved some of them: only the stored ones count.
     }
-    gather(tx, of)?;
+    move_stored_out(tx, of)?;
     if let Some(last) = last {
-        let mut alone = Packed::default();
+        let mut alone = PackedFlushes::default();
         alone.push(last);
         insert(tx, of.row, &alone)?;
     }
@@ -137,18 +137,18 @@ pub(crate) fn settle(tx: &Tx<'_>, of: Worked, end: u64, last: Option<&Flush>) ->
 }
 
 /// Move the events of a run out of the log by what is stored there.
-pub(crate) fn gather(tx: &Tx<'_>, of: Worked) -> Done<()> {
+pub(crate) fn move_stored_out(tx: &Tx<'_>, of: OwnedRun) -> OpResult<()> {
     let mut next = scan::stored_end(tx.conn, of.row)?;
     let mut flushes = scan::flushes_from(tx.conn, of.row, next)?;
     {
-        let memory = tx.log.0.borrow();
-        for added in memory.added(of.row) {
-            let entry = &memory.staged.bytes[added.entry.clone()];
+        let cache = tx.log.0.borrow();
+        for added in cache.added(of.row) {
+            let entry = &cache.staged.bytes[added.entry.clone()];
             let entries = packed::entries(entry).unwrap_or_default();
             flushes.extend(entries.into_iter().map(|entry| entry.flush));
         }
     }
-    let mut packed = Packed::default();
+    let mut packed = PackedFlushes::default();
     for flush in flushes {
         // Events that are missing are no reason to lose those after them; the check finds the hole.
         if flush.first != next && packed.flushes > 0 {
@@ -160,12 +160,12 @@ pub(crate) fn gather(tx: &Tx<'_>, of: Worked) -> Done<()> {
     if packed.flushes > 0 {
         insert(tx, of.row, &packed)?;
     }
-    tx.log.0.borrow_mut().leave(of.row);
+    tx.log.0.borrow_mut().drop_run(of.row);
     Ok(())
 }
 
 /// Insert a row of a run. Not if it has one there.
-fn insert(tx: &Tx<'_>, run: i64, packed: &Packed) -> Done<bool> {
+fn insert(tx: &Tx<'_>, run: i64, packed: &PackedFlushes) -> OpResult<bool> {
     let values = params![
         run,
         int(packed.first),
@@ -177,23 +177,23 @@ fn insert(tx: &Tx<'_>, run: i64, packed: &Packed) -> Done<bool> {
 }
 
 /// Put right which event comes next in a run: its row does not know what is in the log.
-pub(crate) fn tell_next(tx: &Tx<'_>, row: &mut RunRow) -> Done<()> {
+pub(crate) fn set_next_event(tx: &Tx<'_>, row: &mut RunRow) -> OpResult<()> {
     let own = tx.owner != 0 && row.owner == Some(tx.owner);
-    let known = tx.log.0.borrow().end(row.worked(), row.next_event, own);
+    let known = tx.log.0.borrow().end(row.owned(), row.next_event, own);
     match known {
         Some(end) if row.state == RunState::Running => row.next_event = end,
-        _ => Ends::default().tell(tx.conn, row)?,
+        _ => EventEnds::default().set_next_event(tx.conn, row)?,
     }
     Ok(())
 }
 
 /// Whether events are there already, exactly as given.
-pub(crate) fn has(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> Done<bool> {
+pub(crate) fn has(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> OpResult<bool> {
     {
-        let memory = tx.log.0.borrow();
-        let mut added = memory.added(row.row);
+        let cache = tx.log.0.borrow();
+        let mut added = cache.added(row.row);
         if let Some(added) = added.find(|added| added.first == events.first) {
-            let entry = &memory.staged.bytes[added.entry.clone()];
+            let entry = &cache.staged.bytes[added.entry.clone()];
             let entries = packed::entries(entry).unwrap_or_default();
             return Ok(entries.iter().any(|entry| entry.flush == *events));
         }
@@ -202,16 +202,16 @@ pub(crate) fn has(tx: &Tx<'_>, row: &RunRow, events: &Flush) -> Done<bool> {
 }
 
 /// Write what the transaction has added, just before it is committed.
-pub(crate) fn seal(tx: &Tx<'_>) -> Done<()> {
+pub(crate) fn write_slots(tx: &Tx<'_>) -> OpResult<()> {
     if tx.log.0.borrow().staged.added.is_empty() {
         return Ok(());
     }
-    move_late(tx)?;
-    let mut memory = tx.log.0.borrow_mut();
-    let Memory { slots, staged, .. } = &mut *memory;
-    staged.sealed = true;
+    shorten_log(tx)?;
+    let mut cache = tx.log.0.borrow_mut();
+    let LogCache { slots, staged, .. } = &mut *cache;
+    staged.written = true;
     // Mostly all of it goes to one slot, as it lies.
-    if staged.bytes.len() <= packed::ROOM && staged.added.iter().all(|added| !added.gone) {
+    if staged.bytes.len() <= packed::SLOT_BYTES && staged.added.iter().all(|added| !added.gone) {
         let places = slots.write(tx, &[&staged.bytes])?;
         for (added, slot) in staged.added.iter_mut().zip(places.iter().cycle()) {
             added.slot = *slot;
@@ -231,11 +231,11 @@ pub(crate) fn seal(tx: &Tx<'_>) -> Done<()> {
 }
 
 /// Keep the log short: runs that hold on to old slots get rows of their own.
-fn move_late(tx: &Tx<'_>) -> Done<()> {
-    let late: Vec<(Worked, u64)> = {
-        let memory = tx.log.0.borrow();
-        let kept = memory.slots.late().into_iter();
-        kept.filter_map(|run| memory.runs.get(&run))
+fn shorten_log(tx: &Tx<'_>) -> OpResult<()> {
+    let late: Vec<(OwnedRun, u64)> = {
+        let cache = tx.log.0.borrow();
+        let kept = cache.slots.runs_in_old_slots().into_iter();
+        kept.filter_map(|run| cache.runs.get(&run))
             .map(|kept| (kept.of, kept.packed.end))
             .collect()
     };
@@ -243,9 +243,9 @@ fn move_late(tx: &Tx<'_>) -> Done<()> {
         let sql = "SELECT 1 FROM run WHERE run=? AND id=? AND epoch=? AND state=1";
         let key = (of.row, of.id.as_bytes(), of.epoch);
         if one(tx.conn, sql, key, |_| Ok(()))?.is_some() {
-            settle(tx, of, end, None)?;
+            move_out(tx, of, end, None)?;
         } else {
-            tx.log.0.borrow_mut().leave(of.row);
+            tx.log.0.borrow_mut().drop_run(of.row);
         }
     }
     Ok(())

@@ -3,13 +3,13 @@
 use crate::{Flush, varint};
 
 /// What a slot holds; with what SQLite adds, a row of it fills one page and never another one.
-pub(super) const ROOM: usize = 8000;
+pub(super) const SLOT_BYTES: usize = 8000;
 
 /// What the numbers before the bytes of a flush take, at most.
-pub(super) const ENTRY: usize = 40;
+pub(super) const ENTRY_OVERHEAD: usize = 40;
 
 /// A flush in a slot.
-pub(super) struct Entry {
+pub(super) struct SlotEntry {
     pub(super) run: i64,
     pub(super) flush: Flush,
 }
@@ -58,7 +58,7 @@ pub(super) fn flushes(first: u64, bytes: &[u8]) -> Option<Vec<Flush>> {
 }
 
 /// The entries of a slot: up to a run of number 0, which no run has. `None` if it is damaged.
-pub(super) fn entries(bytes: &[u8]) -> Option<Vec<Entry>> {
+pub(super) fn entries(bytes: &[u8]) -> Option<Vec<SlotEntry>> {
     let mut rest = bytes;
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn entries(bytes: &[u8]) -> Option<Vec<Entry>> {
         }
         let first = varint::take(&mut rest)?;
         let flush = take_flush(&mut rest, first)?;
-        found.push(Entry { run, flush });
+        found.push(SlotEntry { run, flush });
     }
     Some(found)
 }

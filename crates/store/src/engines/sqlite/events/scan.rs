@@ -4,22 +4,25 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::packed::{self, Entry};
-use crate::engines::sqlite::fault::{Done, corrupt};
+use super::packed::{self, SlotEntry};
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt};
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{RunRow, int, num};
 use crate::{Flush, RunState};
 
 /// A slot as it is stored.
-pub(super) struct Stored {
+pub(super) struct StoredSlot {
     pub(super) slot: i64,
     /// The process that writes it; none if another process had to change it.
     pub(super) owner: Option<i64>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<SlotEntry>,
 }
 
 /// Look at every slot.
-pub(super) fn walk(conn: &Connection, mut look: impl FnMut(Stored) -> Done<()>) -> Done<()> {
+pub(super) fn walk(
+    conn: &Connection,
+    mut look: impl FnMut(StoredSlot) -> OpResult<()>,
+) -> OpResult<()> {
     let mut statement = prepare(conn, "SELECT slot, owner, payload FROM event_log")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -28,7 +31,7 @@ pub(super) fn walk(conn: &Connection, mut look: impl FnMut(Stored) -> Done<()>) 
         let bytes = bytes.map_err(rusqlite::Error::from)?;
         let entries = packed::entries(bytes).ok_or_else(|| damaged(slot))?;
         let owner = row.get(1)?;
-        look(Stored {
+        look(StoredSlot {
             slot,
             owner,
             entries,
@@ -37,7 +40,7 @@ pub(super) fn walk(conn: &Connection, mut look: impl FnMut(Stored) -> Done<()>) 
     Ok(())
 }
 
-pub(super) fn damaged(slot: i64) -> crate::engines::sqlite::fault::Stop {
+pub(super) fn damaged(slot: i64) -> OpError {
     corrupt(
         format!("slot {slot} of the event log"),
         "its bytes are damaged",
@@ -45,13 +48,13 @@ pub(super) fn damaged(slot: i64) -> crate::engines::sqlite::fault::Stop {
 }
 
 /// The number after the last event that a run has in rows of its own.
-pub(super) fn stored_end(conn: &Connection, run: i64) -> Done<u64> {
+pub(super) fn stored_end(conn: &Connection, run: i64) -> OpResult<u64> {
     let sql = "SELECT seq+n FROM run_event WHERE run=? ORDER BY seq DESC LIMIT 1";
     Ok(one(conn, sql, [run], |row| row.get(0))?.map_or(0, num))
 }
 
 /// The flushes of a run in the log from an event on, in order. Those before are in rows of the run.
-pub(super) fn flushes_from(conn: &Connection, run: i64, from: u64) -> Done<Vec<Flush>> {
+pub(super) fn flushes_from(conn: &Connection, run: i64, from: u64) -> OpResult<Vec<Flush>> {
     let mut found = Vec::new();
     walk(conn, |stored| {
         let entries = stored.entries.into_iter();
@@ -66,11 +69,11 @@ pub(super) fn flushes_from(conn: &Connection, run: i64, from: u64) -> Done<Vec<F
 
 /// Where the events of runs end, looked up once for as many runs as are shown.
 #[derive(Default)]
-pub(crate) struct Ends(Option<HashMap<i64, u64>>);
+pub(crate) struct EventEnds(Option<HashMap<i64, u64>>);
 
-impl Ends {
+impl EventEnds {
     /// Say of a run which event comes next.
-    pub(crate) fn tell(&mut self, conn: &Connection, row: &mut RunRow) -> Done<()> {
+    pub(crate) fn set_next_event(&mut self, conn: &Connection, row: &mut RunRow) -> OpResult<()> {
         // All others have their events in rows of their own.
         if row.state != RunState::Running {
             return Ok(());
@@ -93,12 +96,17 @@ impl Ends {
 }
 
 /// The events of a run from a number on, in whole flushes, about so many.
-pub(crate) fn events(conn: &Connection, run: &RunRow, from: u64, limit: usize) -> Done<Vec<Flush>> {
+pub(crate) fn events(
+    conn: &Connection,
+    run: &RunRow,
+    from: u64,
+    limit: usize,
+) -> OpResult<Vec<Flush>> {
     let sql = "SELECT seq, n, packed, payload FROM run_event WHERE run=?1
       AND seq>=coalesce((SELECT max(seq) FROM run_event WHERE run=?1 AND seq<=?2), 0) ORDER BY seq";
     let mut statement = prepare(conn, sql)?;
     let mut rows = statement.query((run.row, int(from)))?;
-    let mut found = Found {
+    let mut found = EventPage {
         flushes: Vec::new(),
         count: 0,
         from,
@@ -120,14 +128,14 @@ pub(crate) fn events(conn: &Connection, run: &RunRow, from: u64, limit: usize) -
 }
 
 /// Flushes that are asked for.
-struct Found {
+struct EventPage {
     flushes: Vec<Flush>,
     count: usize,
     from: u64,
     limit: usize,
 }
 
-impl Found {
+impl EventPage {
     fn take(&mut self, flushes: Vec<Flush>) {
         for flush in flushes {
             if self.count < self.limit && flush.end() > self.from {
@@ -138,7 +146,7 @@ impl Found {
     }
 }
 
-fn damaged_events(run: &RunRow) -> crate::engines::sqlite::fault::Stop {
+fn damaged_events(run: &RunRow) -> OpError {
     corrupt(
         format!("the events of {}", run.id),
         "their bytes are damaged",
@@ -167,7 +175,7 @@ pub(super) fn row_flushes(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Ve
 }
 
 /// The flush of a run that begins with an event, wherever it is.
-pub(super) fn flush_at(conn: &Connection, run: &RunRow, first: u64) -> Done<Option<Flush>> {
+pub(super) fn flush_at(conn: &Connection, run: &RunRow, first: u64) -> OpResult<Option<Flush>> {
     let found = events(conn, run, first, 1)?;
     Ok(found.into_iter().find(|flush| flush.first == first))
 }

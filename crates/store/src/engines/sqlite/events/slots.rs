@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 
 use rusqlite::params;
 
-use super::packed::ROOM;
-use crate::engines::sqlite::fault::Done;
-use crate::engines::sqlite::rows::by_row::ByRow;
+use super::packed::SLOT_BYTES;
+use crate::engines::sqlite::op_error::OpResult;
+use crate::engines::sqlite::rows::row_map::RowMap;
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::write::job::Tx;
 use crate::engines::sqlite::write::statements::TurnStatement;
 
 /// Slots that are full and needed, at most. Beyond that the runs of the oldest one are moved out.
-pub(super) const FULL: usize = 128;
+pub(super) const MAX_FULL_SLOTS: usize = 128;
 
 #[derive(Default)]
 struct Slot {
@@ -25,7 +25,7 @@ struct Slot {
 
 #[derive(Default)]
 pub(super) struct Slots {
-    known: ByRow<Slot>,
+    known: RowMap<Slot>,
     /// The one that is being filled, and what is in it.
     open: Option<i64>,
     image: Vec<u8>,
@@ -37,11 +37,11 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Write entries; the slot of each.
-    pub(super) fn write(&mut self, tx: &Tx<'_>, entries: &[&[u8]]) -> Done<Vec<i64>> {
+    pub(super) fn write(&mut self, tx: &Tx<'_>, entries: &[&[u8]]) -> OpResult<Vec<i64>> {
         let mut places = Vec::with_capacity(entries.len());
         let size: usize = entries.iter().map(|entry| entry.len()).sum();
         // One page for each commit: what does not fit goes to the next slot all of it.
-        if self.used + size > ROOM {
+        if self.used + size > SLOT_BYTES {
             self.full.extend(self.open.take());
         }
         while places.len() < entries.len() {
@@ -72,7 +72,7 @@ impl Slots {
         let mut fits = 0;
         for entry in entries {
             let end = self.used + entry.len();
-            if end > ROOM {
+            if end > SLOT_BYTES {
                 break;
             }
             self.image[self.used..end].copy_from_slice(entry);
@@ -83,7 +83,7 @@ impl Slots {
     }
 
     /// Write the slot that is being filled. `None` if it is not ours any more.
-    fn store(&mut self, tx: &Tx<'_>) -> Done<Option<i64>> {
+    fn store(&mut self, tx: &Tx<'_>) -> OpResult<Option<i64>> {
         if let Some(slot) = self.open.take().or_else(|| self.free.pop()) {
             let values = params![&self.image, slot, tx.owner];
             if tx.statements.run(TurnStatement::Slot, values)? == 1 {
@@ -101,7 +101,7 @@ impl Slots {
 
     fn clear(&mut self) {
         self.image.clear();
-        self.image.resize(ROOM, 0);
+        self.image.resize(SLOT_BYTES, 0);
         self.used = 0;
     }
 
@@ -132,8 +132,8 @@ impl Slots {
     }
 
     /// Runs in slots that are full for too long.
-    pub(super) fn late(&self) -> Vec<i64> {
-        let many = self.full.len().saturating_sub(FULL);
+    pub(super) fn runs_in_old_slots(&self) -> Vec<i64> {
+        let many = self.full.len().saturating_sub(MAX_FULL_SLOTS);
         let late = self
             .full
             .iter()
@@ -150,7 +150,7 @@ impl Slots {
     }
 
     /// Forget the slots that no run needs; which they are.
-    pub(super) fn give_up(&mut self) -> Vec<i64> {
+    pub(super) fn release_unneeded(&mut self) -> Vec<i64> {
         let unneeded = self.known.iter().filter(|(_, slot)| slot.live == 0);
         let unneeded: Vec<i64> = unneeded.map(|(slot, _)| *slot).collect();
         self.known.retain(|_, slot| slot.live > 0);

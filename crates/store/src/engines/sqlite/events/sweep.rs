@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use super::memory::Packed;
-use super::packed::{self, ROOM};
-use super::scan::{self, Stored};
-use crate::engines::sqlite::fault::{Done, Stop};
+use super::log_cache::PackedFlushes;
+use super::packed::{self, SLOT_BYTES};
+use super::scan::{self, StoredSlot};
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt};
 use crate::engines::sqlite::rows::find::run_by_row;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::{Flush, RunState};
 
 /// Leave nothing of these runs in the log, whichever process wrote it. They are dead or have their events in
 /// rows of their own.
-pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> Done<()> {
+pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> OpResult<()> {
     if runs.is_empty() {
         return Ok(());
     }
-    let mut touched: Vec<Stored> = Vec::new();
+    let mut touched: Vec<StoredSlot> = Vec::new();
     scan::walk(tx.conn, |stored| {
         if stored.entries.iter().any(|entry| runs.contains(&entry.run)) {
             touched.push(stored);
@@ -28,7 +28,7 @@ pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> Done<()> {
         Ok(())
     })?;
     for stored in &touched {
-        let mut rest = Vec::with_capacity(ROOM);
+        let mut rest = Vec::with_capacity(SLOT_BYTES);
         for entry in &stored.entries {
             if !runs.contains(&entry.run) {
                 packed::push_entry(&mut rest, entry.run, &entry.flush);
@@ -37,35 +37,35 @@ pub(crate) fn erase(tx: &mut Tx<'_>, runs: &HashSet<i64>) -> Done<()> {
         if rest.is_empty() {
             run_sql(tx.conn, "DELETE FROM event_log WHERE slot=?", [stored.slot])?;
         } else {
-            rest.resize(ROOM.max(rest.len()), 0);
+            rest.resize(SLOT_BYTES.max(rest.len()), 0);
             // It has no owner from now on: its writer would put back what it remembers.
             let sql = "UPDATE event_log SET owner=NULL, payload=? WHERE slot=?";
             run_sql(tx.conn, sql, (&rest, stored.slot))?;
         }
     }
-    let mut memory = tx.log.0.borrow_mut();
+    let mut cache = tx.log.0.borrow_mut();
     for run in runs {
-        memory.leave(*run);
+        cache.drop_run(*run);
     }
-    drop(memory);
+    drop(cache);
     if !touched.is_empty() {
-        tx.then(Effect::Erased);
+        tx.after_commit(CacheUpdate::Erased);
     }
     Ok(())
 }
 
 /// Leave nothing of a run in the log, running or not.
-pub(crate) fn clear(tx: &mut Tx<'_>, run: i64) -> Done<()> {
+pub(crate) fn clear(tx: &mut Tx<'_>, run: i64) -> OpResult<()> {
     if let Some(row) = run_by_row(tx.conn, run)?
         && row.state == RunState::Running
     {
-        super::gather(tx, row.worked())?;
+        super::move_stored_out(tx, row.owned())?;
     }
     erase(tx, &HashSet::from([run]))
 }
 
 /// Take the words out of a run's events. Their numbers and kinds stay.
-pub(crate) fn redact(tx: &mut Tx<'_>, run: i64) -> Done<()> {
+pub(crate) fn redact(tx: &mut Tx<'_>, run: i64) -> OpResult<()> {
     clear(tx, run)?;
     let mut emptied = Vec::new();
     {
@@ -90,8 +90,8 @@ pub(crate) fn redact(tx: &mut Tx<'_>, run: i64) -> Done<()> {
 }
 
 /// Remove slots that no process writes and no run needs: all, or those that held events of one run.
-pub(crate) fn sweep(tx: &Tx<'_>, of: Option<i64>) -> Done<()> {
-    let mut found: Vec<Stored> = Vec::new();
+pub(crate) fn sweep(tx: &Tx<'_>, of: Option<i64>) -> OpResult<()> {
+    let mut found: Vec<StoredSlot> = Vec::new();
     scan::walk(tx.conn, |stored| {
         let asked = of.is_none_or(|run| stored.entries.iter().any(|entry| entry.run == run));
         if asked && !tx.log.0.borrow().slots.has(stored.slot) {
@@ -124,7 +124,7 @@ pub(crate) fn sweep(tx: &Tx<'_>, of: Option<i64>) -> Done<()> {
 }
 
 /// Whether another process that is alive writes a slot.
-fn is_written(tx: &Tx<'_>, owner: Option<i64>) -> Done<bool> {
+fn is_written(tx: &Tx<'_>, owner: Option<i64>) -> OpResult<bool> {
     let Some(owner) = owner.filter(|owner| *owner != tx.owner) else {
         return Ok(false);
     };
@@ -134,7 +134,7 @@ fn is_written(tx: &Tx<'_>, owner: Option<i64>) -> Done<bool> {
 }
 
 /// From which event on a run needs the log; not at all if it is not running.
-fn needed_from(conn: &Connection, run: i64) -> Done<Option<u64>> {
+fn needed_from(conn: &Connection, run: i64) -> OpResult<Option<u64>> {
     let sql = "SELECT 1 FROM run WHERE run=? AND state=1";
     match one(conn, sql, [run], |_| Ok(()))? {
         Some(()) => scan::stored_end(conn, run).map(Some),
@@ -143,8 +143,8 @@ fn needed_from(conn: &Connection, run: i64) -> Done<Option<u64>> {
 }
 
 /// This process ends: remove its slots that no run needs.
-pub(crate) fn leave(log: &super::EventLog, conn: &Connection, owner: i64) -> Done<()> {
-    for slot in log.0.borrow_mut().slots.give_up() {
+pub(crate) fn release_slots(log: &super::EventLog, conn: &Connection, owner: i64) -> OpResult<()> {
+    for slot in log.0.borrow_mut().slots.release_unneeded() {
         let sql = "DELETE FROM event_log WHERE slot=? AND owner=?";
         run_sql(conn, sql, (slot, owner))?;
     }
@@ -152,7 +152,7 @@ pub(crate) fn leave(log: &super::EventLog, conn: &Connection, owner: i64) -> Don
 }
 
 /// Move everything out of the log, in a file that no other process has open.
-pub(crate) fn move_all(conn: &Connection) -> Done<()> {
+pub(crate) fn move_all(conn: &Connection) -> OpResult<()> {
     let mut runs: BTreeMap<i64, Vec<Flush>> = BTreeMap::new();
     scan::walk(conn, |stored| {
         for entry in stored.entries {
@@ -167,7 +167,7 @@ pub(crate) fn move_all(conn: &Connection) -> Done<()> {
         flushes.sort_by_key(Flush::first);
         flushes.dedup_by_key(|flush| flush.first);
         for flush in flushes.into_iter().filter(|flush| flush.first >= from) {
-            let mut packed = Packed::default();
+            let mut packed = PackedFlushes::default();
             packed.push(&flush);
             let sql = "INSERT INTO run_event(run, seq, n, packed, payload) VALUES(?,?,?,1,?)";
             let values = (run, int(flush.first), flush.count, packed.bytes);
@@ -179,7 +179,7 @@ pub(crate) fn move_all(conn: &Connection) -> Done<()> {
 }
 
 /// Look at everything that is stored of events: what is wrong, each with its place.
-pub(crate) fn check(conn: &Connection) -> Done<Vec<Stop>> {
+pub(crate) fn check(conn: &Connection) -> OpResult<Vec<OpError>> {
     let mut wrong = Vec::new();
     check_rows(conn, &mut wrong)?;
     let mut runs: BTreeMap<i64, Vec<(u64, u64)>> = BTreeMap::new();
@@ -200,10 +200,7 @@ pub(crate) fn check(conn: &Connection) -> Done<Vec<Stop>> {
         let place = || format!("the event log, run {run}");
         let sql = "SELECT 1 FROM run WHERE run=?";
         if one(conn, sql, [run], |_| Ok(()))?.is_none() {
-            wrong.push(crate::engines::sqlite::fault::corrupt(
-                place(),
-                "the run is missing",
-            ));
+            wrong.push(corrupt(place(), "the run is missing"));
             continue;
         }
         let Some(from) = needed_from(conn, run)? else {
@@ -214,7 +211,7 @@ pub(crate) fn check(conn: &Connection) -> Done<Vec<Stop>> {
         for (first, end) in spans.into_iter().filter(|(first, _)| *first >= from) {
             if first != next {
                 let detail = format!("event {first} comes after event {next} is missing");
-                wrong.push(crate::engines::sqlite::fault::corrupt(place(), detail));
+                wrong.push(corrupt(place(), detail));
             }
             next = end;
         }
@@ -222,7 +219,7 @@ pub(crate) fn check(conn: &Connection) -> Done<Vec<Stop>> {
     Ok(wrong)
 }
 
-fn check_rows(conn: &Connection, wrong: &mut Vec<Stop>) -> Done<()> {
+fn check_rows(conn: &Connection, wrong: &mut Vec<OpError>) -> OpResult<()> {
     let sql = "SELECT seq, n, packed, payload, run FROM run_event ORDER BY run, seq";
     let mut statement = conn.prepare(sql)?;
     let mut rows = statement.query([])?;
@@ -231,7 +228,7 @@ fn check_rows(conn: &Connection, wrong: &mut Vec<Stop>) -> Done<()> {
         let (first, count, run): (i64, u32, i64) = (row.get(0)?, row.get(1)?, row.get(4)?);
         let mut say = |detail: String| {
             let place = format!("event {first} of run {run}");
-            wrong.push(crate::engines::sqlite::fault::corrupt(place, detail));
+            wrong.push(corrupt(place, detail));
         };
         let flushes = scan::row_flushes(row)?;
         let packed = flushes.is_some_and(|all| all.iter().all(|flush| flush.events().is_some()));

@@ -1,34 +1,35 @@
 //! Adding items by hand.
 
+use crate::engines::sqlite::cache;
 use rusqlite::params;
 
-use crate::engines::sqlite::cache::Live;
-use crate::engines::sqlite::fault::{Done, exists};
-use crate::engines::sqlite::ops::begin::{at_head, free_key, keyed, known_run};
+use crate::engines::sqlite::cache::CachedRun;
+use crate::engines::sqlite::op_error::{OpResult, exists};
+use crate::engines::sqlite::ops::begin::{at_head, free_key, known_run, run_with_key};
 use crate::engines::sqlite::ops::publish::answer;
+use crate::engines::sqlite::rows::checksum::checksum;
 use crate::engines::sqlite::rows::find::shown_thread;
-use crate::engines::sqlite::rows::items::{self, Ready};
-use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, move_leased, place_node};
-use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::items::{self, PreparedItem};
+use crate::engines::sqlite::rows::nodes::{Lookahead, NewNode, NewState, insert_node, move_leased};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, flag, int};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::rules::begin::Earlier;
 use crate::{Append, Published, Result, RunState, Tenant, TenantScope, Version, rules};
 
 /// Items that are to be added by hand.
-pub(crate) struct ReadyAppend {
+pub(crate) struct PreparedAppend {
     pub(crate) append: Append,
-    items: Vec<Ready>,
+    items: Vec<PreparedItem>,
     state: Option<NewState>,
 }
 
-impl ReadyAppend {
+impl PreparedAppend {
     pub(crate) fn new(scope: &TenantScope, append: &Append) -> Result<Self> {
         rules::begin::check_append(append)?;
         let state = append.state.as_ref();
         Ok(Self {
-            items: Ready::list(scope.tenant(), append.run, 1, &append.items),
+            items: PreparedItem::list(scope.tenant(), append.run, 1, &append.items),
             state: state.map(|state| NewState::new(scope, append.run, 0, state)),
             append: append.clone(),
         })
@@ -36,23 +37,23 @@ impl ReadyAppend {
 }
 
 /// The run of an append that may have been sent before.
-fn appended_before(
+fn repeated_append(
     tx: &Tx<'_>,
     name: &Tenant,
     tenant: i64,
-    ready: &ReadyAppend,
-) -> Done<Option<RunRow>> {
-    let append = &ready.append;
+    prepared: &PreparedAppend,
+) -> OpResult<Option<RunRow>> {
+    let append = &prepared.append;
     let keyed = match &append.key {
-        Some(key) => keyed(tx.conn, tenant, key)?,
+        Some(key) => run_with_key(tx.conn, tenant, key)?,
         None => None,
     };
     let found = known_run(tx, tenant, append.run)?;
     let same = match &found {
         Some(row) => Some(
             row.has(flag::APPEND)
-                && row.inputs as usize == ready.items.len()
-                && items::same(tx.conn, name, (row.row, row.id), 1, &ready.items)?,
+                && row.inputs as usize == prepared.items.len()
+                && items::same(tx.conn, name, (row.row, row.id), 1, &prepared.items)?,
         ),
         None => None,
     };
@@ -69,22 +70,26 @@ fn appended_before(
 }
 
 /// Add items by hand.
-pub(crate) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) -> Done<Published> {
-    let append = &ready.append;
+pub(crate) fn append(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    prepared: &PreparedAppend,
+) -> OpResult<Published> {
+    let append = &prepared.append;
     let known = tx.known_tenant(scope.tenant())?;
     if let Some(tenant) = known
-        && let Some(row) = appended_before(tx, scope.tenant(), tenant, ready)?
+        && let Some(row) = repeated_append(tx, scope.tenant(), tenant, prepared)?
     {
         return answer(tx, &row);
     }
     let thread = shown_thread(tx.conn, known, &append.thread)?;
     at_head(tx, &thread, append.run, append.expected)?;
     let tenant = known.unwrap_or(0);
-    let originals = items::resolve(tx.conn, tenant, &ready.items)?;
+    let originals = items::resolve(tx.conn, tenant, &prepared.items)?;
     if let Some(key) = &append.key {
         free_key(tx, tenant, key)?;
     }
-    let count = rules::items::after(0, ready.items.len())?;
+    let count = rules::items::after(0, prepared.items.len())?;
     let base = thread.base();
     let values = params![
         tenant,
@@ -108,33 +113,33 @@ pub(crate) fn append(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyAppend) 
     let row = tx.conn.last_insert_rowid();
     let name = scope.tenant();
     let run = (row, append.run);
-    let marks = items::insert_all(tx, name, run, 1, &ready.items, &originals)?;
-    let mut live = Live {
+    let summaries = items::insert_all(tx, name, run, 1, &prepared.items, &originals)?;
+    let mut live = CachedRun {
         flags: flag::APPEND,
         version: thread.version,
         inputs: count,
         next_item: count + 1,
         base,
-        marks,
-        ..Live::new(name, run, (thread.row, append.thread.clone()))
+        summaries,
+        ..CachedRun::new(name, run, (thread.row, append.thread.clone()))
     };
-    let of = NodeOf {
+    let of = NewNode {
         step: 0,
         to: count,
         open: false,
-        state: ready.state.as_ref(),
+        state: prepared.state.as_ref(),
         created: tx.now,
-        seen: Seen::default(),
+        seen: Lookahead::default(),
     };
-    let placed = place_node(tx, &mut live, &of)?.base;
+    let placed = insert_node(tx, &mut live, &of)?;
     move_leased(tx, &mut live, base, placed)?;
     let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=0, flags=flags & 255 | ? WHERE run=?";
-    let sealed = seal(&live.id, live.flags, Some((placed.tl, placed.first, 0)));
-    run_sql(tx.conn, sql, (placed.tl, int(placed.first), sealed, row))?;
-    tx.then(Effect::Moved(thread.row));
-    tx.then(Effect::Head(
+    let sum = checksum(&live.id, live.flags, Some((placed.tl, placed.first, 0)));
+    run_sql(tx.conn, sql, (placed.tl, int(placed.first), sum, row))?;
+    tx.after_commit(CacheUpdate::ThreadMoved(thread.row));
+    tx.after_commit(CacheUpdate::Head(
         (tenant, append.thread.clone()),
-        crate::engines::sqlite::cache::Head {
+        cache::CachedHead {
             thread: thread.row,
             version: live.version,
             base: Some(placed),

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 use throughline_model::json::RawJson;
 
-use crate::engines::sqlite::fault::{Done, missing};
+use crate::engines::sqlite::op_error::{OpResult, not_found};
 use crate::engines::sqlite::rows::find::thread_by_id;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{SHOWN, int, json, num};
@@ -42,7 +42,7 @@ pub(crate) fn insert(
     tenant: i64,
     (thread, run): (i64, i64),
     new: &[NewApproval],
-) -> Done<()> {
+) -> OpResult<()> {
     let sql = "INSERT INTO approval(tenant, id, thread, run, step, pos, shown, state, created, expires, detail)
       VALUES(?,?,?,?,?,?,?,0,?,?,?)";
     for approval in new {
@@ -64,7 +64,11 @@ pub(crate) fn insert(
 }
 
 /// The call that an approval is for: run, step, position.
-pub(crate) fn call_of(tx: &Tx<'_>, tenant: i64, id: ApprovalId) -> Done<Option<(i64, u32, u32)>> {
+pub(crate) fn call_of(
+    tx: &Tx<'_>,
+    tenant: i64,
+    id: ApprovalId,
+) -> OpResult<Option<(i64, u32, u32)>> {
     let sql = "SELECT run, step, pos FROM approval WHERE tenant=? AND id=?";
     one(tx.conn, sql, (tenant, id.as_bytes()), |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -72,21 +76,21 @@ pub(crate) fn call_of(tx: &Tx<'_>, tenant: i64, id: ApprovalId) -> Done<Option<(
 }
 
 /// Use up the approval of a call.
-pub(crate) fn used(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> Done<()> {
+pub(crate) fn used(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> OpResult<()> {
     let sql = "UPDATE approval SET state=3 WHERE run=? AND step=? AND pos=? AND state=1";
     run_sql(tx.conn, sql, (run, step, position))?;
     Ok(())
 }
 
 /// Withdraw what still waits for a call.
-pub(crate) fn withdraw_call(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> Done<()> {
+pub(crate) fn withdraw_call(tx: &Tx<'_>, run: i64, step: u32, position: u32) -> OpResult<()> {
     let sql = "UPDATE approval SET state=4 WHERE run=? AND step=? AND pos=? AND state=0";
     run_sql(tx.conn, sql, (run, step, position))?;
     Ok(())
 }
 
 /// A call was taken over: an approval that was given is used up, one without an answer is withdrawn.
-pub(crate) fn use_up(tx: &Tx<'_>, tenant: i64, call: &CallRef) -> Done<()> {
+pub(crate) fn use_up(tx: &Tx<'_>, tenant: i64, call: &CallRef) -> OpResult<()> {
     let sql = "UPDATE approval SET state=CASE state WHEN 1 THEN 3 ELSE 4 END
       WHERE run=(SELECT run FROM run WHERE tenant=? AND id=?) AND step=? AND pos=? AND state IN (0, 1)";
     let place = (tenant, call.run.as_bytes(), call.step, call.position);
@@ -95,7 +99,7 @@ pub(crate) fn use_up(tx: &Tx<'_>, tenant: i64, call: &CallRef) -> Done<()> {
 }
 
 /// Withdraw what still waits for a run.
-pub(crate) fn withdraw(tx: &Tx<'_>, run: i64) -> Done<()> {
+pub(crate) fn withdraw(tx: &Tx<'_>, run: i64) -> OpResult<()> {
     run_sql(
         tx.conn,
         "UPDATE approval SET state=4 WHERE run=? AND state=0",
@@ -145,17 +149,22 @@ impl ApprovalRow {
         })
     }
 
-    fn approval(self) -> Done<Approval> {
+    fn approval(self) -> OpResult<Approval> {
         let id = self.approval.id;
         Ok(Approval {
-            thread: ThreadId::new(&self.thread).map_err(|_| missing("approval", &id))?,
+            thread: ThreadId::new(&self.thread).map_err(|_| not_found("approval", &id))?,
             detail: json(self.detail, "the detail of an approval")?,
             ..self.approval
         })
     }
 }
 
-fn by_id(conn: &Connection, tenant: i64, id: ApprovalId, now: Millis) -> Done<Option<ApprovalRow>> {
+fn by_id(
+    conn: &Connection,
+    tenant: i64,
+    id: ApprovalId,
+    now: Millis,
+) -> OpResult<Option<ApprovalRow>> {
     let sql = format!("SELECT {APPROVAL} WHERE a.tenant=? AND a.id=? AND t.stage=0");
     one(conn, &sql, (tenant, id.as_bytes()), |row| {
         ApprovalRow::read(row, now)
@@ -163,10 +172,10 @@ fn by_id(conn: &Connection, tenant: i64, id: ApprovalId, now: Millis) -> Done<Op
 }
 
 /// Answer an approval.
-pub(crate) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> Done<Approval> {
+pub(crate) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> OpResult<Approval> {
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let found = by_id(tx.conn, tenant, answer.approval, tx.now)?;
-    let found = found.ok_or_else(|| missing("approval", &answer.approval))?;
+    let found = found.ok_or_else(|| not_found("approval", &answer.approval))?;
     let known = rules::approvals::AskedApproval {
         state: found.approval.state,
         shown: &found.approval.shown,
@@ -188,7 +197,7 @@ pub(crate) fn answer(tx: &mut Tx<'_>, scope: &TenantScope, answer: &Answer) -> D
     run_sql(tx.conn, sql, values)?;
     let after = by_id(tx.conn, tenant, answer.approval, tx.now)?;
     after
-        .ok_or_else(|| missing("approval", &answer.approval))?
+        .ok_or_else(|| not_found("approval", &answer.approval))?
         .approval()
 }
 
@@ -200,7 +209,7 @@ pub(crate) fn list(
     after: Option<PageToken>,
     limit: usize,
     now: Millis,
-) -> Done<Listing<Approval>> {
+) -> OpResult<Listing<Approval>> {
     let empty = Listing {
         found: Vec::new(),
         next: None,
@@ -242,6 +251,6 @@ pub(crate) fn list(
     let found = rows
         .into_iter()
         .map(ApprovalRow::approval)
-        .collect::<Done<_>>()?;
+        .collect::<OpResult<_>>()?;
     Ok(Listing { found, next })
 }

@@ -1,20 +1,23 @@
 //! Beginning runs.
 
+use crate::engines::sqlite::ops::threads;
+use crate::engines::sqlite::rows::find;
+use crate::engines::sqlite::rows::nodes;
 use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
 
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::cache::{Base, Ended, Live, lock};
-use crate::engines::sqlite::events::{self, Worked};
-use crate::engines::sqlite::fault::{Done, Stop, missing};
+use crate::engines::sqlite::cache::{BaseNode, CachedRun, EndedRun, lock};
+use crate::engines::sqlite::events::{self, OwnedRun};
+use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
 use crate::engines::sqlite::ops::{approvals, line};
 use crate::engines::sqlite::rows::find::{
     any_run, named_node, run_by_key, shown_thread, unsettled,
 };
-use crate::engines::sqlite::rows::items::{self, Ready};
+use crate::engines::sqlite::rows::items::{self, PreparedItem};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, SHOWN, ThreadRow, flag, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::rules::begin::{Earlier, FoundHead, TakenCall};
 use crate::{
@@ -24,17 +27,17 @@ use crate::{
 use crate::{rules, trials};
 
 /// A run, ready to be begun.
-pub(crate) struct ReadyRun {
+pub(crate) struct PreparedBegin {
     pub(crate) begin: Begin,
-    items: Vec<Ready>,
+    items: Vec<PreparedItem>,
     request: Option<Digest>,
 }
 
-impl ReadyRun {
+impl PreparedBegin {
     pub(crate) fn new(scope: &TenantScope, begin: &Begin) -> Result<Self> {
         rules::begin::check(begin)?;
         Ok(Self {
-            items: Ready::list(scope.tenant(), begin.run, 1, &begin.input),
+            items: PreparedItem::list(scope.tenant(), begin.run, 1, &begin.input),
             request: begin.request.as_ref().map(|raw| digest::request(raw.get())),
             begin: begin.clone(),
         })
@@ -46,7 +49,7 @@ struct Start {
     thread: i64,
     thread_id: ThreadId,
     version: u64,
-    base: Option<Base>,
+    base: Option<BaseNode>,
     leased: bool,
     /// What is to stand in `run.live`.
     live: i64,
@@ -55,15 +58,19 @@ struct Start {
 }
 
 /// Begin a run.
-pub(crate) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> Done<Begun> {
-    let begin = &ready.begin;
+pub(crate) fn begin(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    prepared: &PreparedBegin,
+) -> OpResult<Begun> {
+    let begin = &prepared.begin;
     let known = tx.known_tenant(scope.tenant())?;
     if let Some(tenant) = known
         && begin.takes.is_empty()
         && (begin.expects.is_none() || matches!(begin.at, Anchor::Node(_)))
-        && let Some(start) = quick(tx, tenant, begin)?
+        && let Some(start) = start_from_cache(tx, tenant, begin)?
     {
-        if let Some(started) = write(tx, scope.tenant(), tenant, ready, &start)? {
+        if let Some(started) = write(tx, scope.tenant(), tenant, prepared, &start)? {
             return Ok(Begun::Started(started));
         }
         if matches!(begin.at, Anchor::New { .. }) {
@@ -72,15 +79,15 @@ pub(crate) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
         }
     }
     if let Some(tenant) = known
-        && let Some(begun) = seen_before(tx, scope, tenant, ready)?
+        && let Some(begun) = repeated_begin(tx, scope, tenant, prepared)?
     {
         return Ok(begun);
     }
-    let start = start(tx, scope, known, begin)?;
+    let start = start_from_rows(tx, scope, known, begin)?;
     let tenant = tx.tenant(scope.tenant())?;
-    match write(tx, scope.tenant(), tenant, ready, &start)? {
+    match write(tx, scope.tenant(), tenant, prepared, &start)? {
         Some(started) => Ok(Begun::Started(started)),
-        None => Err(Stop::Broken(Error::Io {
+        None => Err(OpError::Broken(Error::Io {
             detail: format!("{} cannot be begun for no known reason", begin.run),
         })),
     }
@@ -88,7 +95,7 @@ pub(crate) fn begin(tx: &mut Tx<'_>, scope: &TenantScope, ready: &ReadyRun) -> D
 
 /// Where it starts, by what this process remembers of the thread or of the run that it follows; a
 /// new thread is made.
-fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
+fn start_from_cache(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> OpResult<Option<Start>> {
     match &begin.at {
         Anchor::Head { thread, expected } => {
             let key = (tenant, thread.clone());
@@ -113,13 +120,13 @@ fn quick(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<Option<Start>> {
                 NodeRef::Node(node) => ended.base.id == *node,
             });
             match ended {
-                Some(ended) => after(tx, run, ended, begin.expects.as_ref()),
+                Some(ended) => start_at_run(tx, run, ended, begin.expects.as_ref()),
                 None => Ok(None),
             }
         }
         // Nothing can be missing, and no name be taken but its own.
         Anchor::New { thread, leasing } if thread.aliases.is_empty() && is_all_new(begin) => {
-            let row = crate::engines::sqlite::ops::threads::insert(tx, tenant, thread, None)?;
+            let row = threads::insert(tx, tenant, thread, None)?;
             let leased = *leasing == Leasing::Thread;
             Ok(row.map(|row| Start {
                 thread: row,
@@ -142,7 +149,12 @@ fn is_all_new(begin: &Begin) -> bool {
 }
 
 /// At the end of a run, if it is where it was.
-fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Done<Option<Start>> {
+fn start_at_run(
+    tx: &Tx<'_>,
+    run: RunId,
+    ended: EndedRun,
+    expects: Option<&Expects>,
+) -> OpResult<Option<Start>> {
     let base = ended.base;
     let key = params![
         ended.run,
@@ -153,7 +165,7 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
         expects.and_then(|expects| expects.settings.as_ref().map(RawJson::get)),
     ];
     let mut version = 0;
-    let holds = tx.statements.look(TurnStatement::Base, key, |row| {
+    let holds = tx.statements.query_one(TurnStatement::Base, key, |row| {
         version = num(row.get(0)?);
         Ok(())
     })?;
@@ -169,24 +181,24 @@ fn after(tx: &Tx<'_>, run: RunId, ended: Ended, expects: Option<&Expects>) -> Do
 }
 
 /// The answer if the same run or key is there already.
-fn seen_before(
+fn repeated_begin(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     tenant: i64,
-    ready: &ReadyRun,
-) -> Done<Option<Begun>> {
-    let begin = &ready.begin;
+    prepared: &PreparedBegin,
+) -> OpResult<Option<Begun>> {
+    let begin = &prepared.begin;
     let keyed = match &begin.key {
-        Some(key) => keyed(tx.conn, tenant, key)?,
+        Some(key) => run_with_key(tx.conn, tenant, key)?,
         None => None,
     };
     let found = known_run(tx, tenant, begin.run)?;
     let same = match &found {
         Some(row) => {
-            let own = row.owner == Some(tx.owner) && row.inputs as usize == ready.items.len();
+            let own = row.owner == Some(tx.owner) && row.inputs as usize == prepared.items.len();
             let run = (row.row, row.id);
             let same = rules::begin::is_same(&row.run(tx.now)?, own, begin)
-                && items::same(tx.conn, scope.tenant(), run, 1, &ready.items)?;
+                && items::same(tx.conn, scope.tenant(), run, 1, &prepared.items)?;
             Some(same)
         }
         None => None,
@@ -199,7 +211,7 @@ fn seen_before(
     ) {
         (Earlier::Same, Some(row), _) => Ok(Some(Begun::Started(started(tx, &row)?))),
         (Earlier::ByKey(_), _, Some(mut row)) => {
-            events::tell_next(tx, &mut row)?;
+            events::set_next_event(tx, &mut row)?;
             Ok(Some(Begun::Repeated(Box::new(row.run(tx.now)?))))
         }
         _ => Ok(None),
@@ -207,15 +219,19 @@ fn seen_before(
 }
 
 /// A run that is there; [`Error::NotFound`] if its thread is deleted.
-pub(crate) fn known_run(tx: &Tx<'_>, tenant: i64, id: RunId) -> Done<Option<RunRow>> {
+pub(crate) fn known_run(tx: &Tx<'_>, tenant: i64, id: RunId) -> OpResult<Option<RunRow>> {
     match any_run(tx.conn, tenant, id)? {
-        Some(run) if run.stage != SHOWN => Err(missing("run", &id)),
+        Some(run) if run.stage != SHOWN => Err(not_found("run", &id)),
         found => Ok(found),
     }
 }
 
 /// The run that has a key, if the request is the same.
-pub(crate) fn keyed(conn: &Connection, tenant: i64, key: &Idempotency) -> Done<Option<RunRow>> {
+pub(crate) fn run_with_key(
+    conn: &Connection,
+    tenant: i64,
+    key: &Idempotency,
+) -> OpResult<Option<RunRow>> {
     let found = run_by_key(conn, tenant, &key.key)?;
     let Some(row) = found.filter(|_| trials::unless("key-ignored", true)) else {
         return Ok(None);
@@ -229,9 +245,9 @@ pub(crate) fn keyed(conn: &Connection, tenant: i64, key: &Idempotency) -> Done<O
 }
 
 /// What a run was answered with when it was begun or claimed.
-pub(crate) fn started(tx: &Tx<'_>, row: &RunRow) -> Done<Started> {
+pub(crate) fn started(tx: &Tx<'_>, row: &RunRow) -> OpResult<Started> {
     let base = match row.base {
-        Some((tl, first)) => crate::engines::sqlite::rows::find::node_at(tx.conn, tl, first)?,
+        Some((tl, first)) => find::node_at(tx.conn, tl, first)?,
         None => None,
     };
     Ok(Started {
@@ -245,7 +261,7 @@ pub(crate) fn started(tx: &Tx<'_>, row: &RunRow) -> Done<Started> {
 }
 
 /// Refuse a thread with an unsettled leased run.
-pub(crate) fn not_busy(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> Done<()> {
+pub(crate) fn check_free(tx: &Tx<'_>, thread: i64, id: &ThreadId) -> OpResult<()> {
     let holder = unsettled(tx.conn, thread)?;
     let holder = holder.map(|run| (run.id, run.seen(tx.now)));
     Ok(rules::begin::free(id, holder)?)
@@ -257,7 +273,7 @@ pub(crate) fn at_head(
     thread: &ThreadRow,
     run: RunId,
     expected: Option<Version>,
-) -> Done<line::Turn> {
+) -> OpResult<line::Turn> {
     let holder = unsettled(tx.conn, thread.row)?;
     let first = line::first(tx.conn, thread.row, tx.now)?;
     let found = FoundHead {
@@ -270,16 +286,21 @@ pub(crate) fn at_head(
 }
 
 /// Look up where a run starts, with every precondition. Only a new thread is written.
-fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begin) -> Done<Start> {
+fn start_from_rows(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    tenant: Option<i64>,
+    begin: &Begin,
+) -> OpResult<Start> {
     match &begin.at {
         Anchor::New { thread, leasing } => {
             if let Some(tenant) = tenant {
-                crate::engines::sqlite::ops::threads::check_new(tx.conn, tenant, thread)?;
+                threads::check_new(tx.conn, tenant, thread)?;
             }
-            takes_wait(tx, tenant, begin)?;
-            resolvable(tx, tenant, begin)?;
+            check_takes(tx, tenant, begin)?;
+            check_repeats(tx, tenant, begin)?;
             let tenant = tx.tenant(scope.tenant())?;
-            let row = crate::engines::sqlite::ops::threads::insert_new(tx, tenant, thread, None)?;
+            let row = threads::insert_new(tx, tenant, thread, None)?;
             let leased = *leasing == Leasing::Thread;
             Ok(Start {
                 thread: row,
@@ -293,9 +314,9 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
         }
         Anchor::Head { thread, expected } => {
             let row = shown_thread(tx.conn, tenant, thread)?;
-            takes_wait(tx, tenant, begin)?;
+            check_takes(tx, tenant, begin)?;
             let turn = at_head(tx, &row, begin.run, Some(*expected))?;
-            unchanged(tx, row.row, thread, begin)?;
+            check_unchanged(tx, row.row, thread, begin)?;
             Ok(Start {
                 thread: row.row,
                 thread_id: thread.clone(),
@@ -308,11 +329,11 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
         }
         Anchor::Node(node) => {
             let (node, run) = named_node(tx.conn, tenant, *node, tx.now)?;
-            takes_wait(tx, tenant, begin)?;
-            let version = crate::engines::sqlite::rows::nodes::thread_version(tx, run.thread)?;
+            check_takes(tx, tenant, begin)?;
+            let version = nodes::thread_version(tx, run.thread)?;
             let id = run.thread_id.clone();
-            let id = id.ok_or_else(|| missing("run", &run.id))?;
-            unchanged(tx, run.thread, &id, begin)?;
+            let id = id.ok_or_else(|| not_found("run", &run.id))?;
+            check_unchanged(tx, run.thread, &id, begin)?;
             Ok(Start {
                 thread: run.thread,
                 thread_id: id,
@@ -327,7 +348,7 @@ fn start(tx: &mut Tx<'_>, scope: &TenantScope, tenant: Option<i64>, begin: &Begi
 }
 
 /// Refuse a thread that is not as the caller remembers it.
-fn unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> Done<()> {
+fn check_unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> OpResult<()> {
     let Some(expects) = &begin.expects else {
         return Ok(());
     };
@@ -338,16 +359,20 @@ fn unchanged(tx: &Tx<'_>, thread: i64, id: &ThreadId, begin: &Begin) -> Done<()>
 }
 
 /// Items of a new thread's run that say something again must be there before the thread is made.
-fn resolvable(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
+fn check_repeats(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> OpResult<()> {
     for item in &begin.input {
-        let ready = Ready::unnumbered(item);
-        items::resolve(tx.conn, tenant.unwrap_or(0), std::slice::from_ref(&ready))?;
+        let prepared = PreparedItem::unnumbered(item);
+        items::resolve(
+            tx.conn,
+            tenant.unwrap_or(0),
+            std::slice::from_ref(&prepared),
+        )?;
     }
     Ok(())
 }
 
 /// Refuse to take calls that do not wait.
-fn takes_wait(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> Done<()> {
+fn check_takes(tx: &Tx<'_>, tenant: Option<i64>, begin: &Begin) -> OpResult<()> {
     for (place, call) in begin.takes.iter().enumerate() {
         let sql = "SELECT c.state, c.taken_by FROM run r CROSS JOIN call c ON c.run=r.run CROSS JOIN thread t ON t.thread=r.thread
           WHERE r.tenant=? AND r.id=? AND c.step=? AND c.pos=? AND t.stage=0";
@@ -386,19 +411,19 @@ fn write(
     tx: &mut Tx<'_>,
     name: &Tenant,
     tenant: i64,
-    ready: &ReadyRun,
+    prepared: &PreparedBegin,
     start: &Start,
-) -> Done<Option<Started>> {
-    let begin = &ready.begin;
+) -> OpResult<Option<Started>> {
+    let begin = &prepared.begin;
     let conn = tx.conn;
-    let originals = items::resolve(conn, tenant, &ready.items)?;
+    let originals = items::resolve(conn, tenant, &prepared.items)?;
     if let Some(key) = &begin.key {
         free_key(tx, tenant, key)?;
     }
-    let inputs = rules::items::after(0, ready.items.len())?;
+    let inputs = rules::items::after(0, prepared.items.len())?;
     let next_event = begin.events.as_ref().map_or(0, Flush::end);
     let flags = flags(begin.mode, start.leased);
-    let request = match ready.request {
+    let request = match prepared.request {
         Some(digest) => stored_request(tx, tenant, digest)?,
         None => None,
     };
@@ -428,31 +453,31 @@ fn write(
         return Ok(None);
     }
     let row = conn.last_insert_rowid();
-    let marks = items::insert_all(tx, name, (row, begin.run), 1, &ready.items, &originals)?;
-    if let (Some(digest), Some(body), None) = (ready.request, &begin.request, request) {
+    let summaries = items::insert_all(tx, name, (row, begin.run), 1, &prepared.items, &originals)?;
+    if let (Some(digest), Some(body), None) = (prepared.request, &begin.request, request) {
         keep_request(tx, tenant, row, digest, body.get())?;
     }
     if let Some(events) = &begin.events {
-        let of = Worked {
+        let of = OwnedRun {
             row,
             id: begin.run,
             epoch: 1,
         };
         events::append(tx, of, events)?;
     }
-    crate::engines::sqlite::ops::threads::dequeue(tx, start.thread, &begin.dequeue)?;
+    threads::dequeue(tx, start.thread, &begin.dequeue)?;
     take_calls(tx, tenant, begin)?;
-    tx.then(Effect::Began);
-    tx.then(Effect::Live(
-        Live {
+    tx.after_commit(CacheUpdate::Began);
+    tx.after_commit(CacheUpdate::Run(
+        CachedRun {
             flags,
             version: start.version,
             inputs,
             next_item: inputs + 1,
             next_event,
             base: start.base,
-            marks,
-            ..Live::new(
+            summaries,
+            ..CachedRun::new(
                 name,
                 (row, begin.run),
                 (start.thread, start.thread_id.clone()),
@@ -471,7 +496,7 @@ fn write(
 }
 
 /// Take over the calls of other runs that a run answers.
-fn take_calls(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<()> {
+fn take_calls(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> OpResult<()> {
     for call in &begin.takes {
         let sql = "UPDATE call SET state=?1, taken_by=?2 WHERE run=(SELECT run FROM run WHERE tenant=?3 AND id=?4) AND step=?5 AND pos=?6";
         let values = (
@@ -489,14 +514,14 @@ fn take_calls(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> Done<()> {
 }
 
 /// The row that the next run gets: a number that no live run of any thread has.
-fn next_row(tx: &Tx<'_>) -> Done<i64> {
+fn next_row(tx: &Tx<'_>) -> OpResult<i64> {
     let last: Option<i64> =
         one(tx.conn, "SELECT max(run) FROM run", [], |row| row.get(0))?.flatten();
     Ok(last.unwrap_or(0) + 1)
 }
 
 /// Take a key away from a run that is hidden, or whose thread is deleted.
-pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> {
+pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> OpResult<()> {
     // 32: `HIDDEN`.
     let sql = "SELECT r.run FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.tenant=? AND r.idem=? AND (t.stage IN (2, 3) OR r.flags & 32<>0)";
     let dead: Option<i64> = one(tx.conn, sql, (tenant, &key.key), |row| row.get(0))?;
@@ -511,10 +536,10 @@ pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> Done<()> 
 }
 
 /// The row of a request that the tenant has stored.
-fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>> {
+fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> OpResult<Option<i64>> {
     let mut found = None;
     tx.statements
-        .look(TurnStatement::Request, params![tenant, digest], |row| {
+        .query_one(TurnStatement::Request, params![tenant, digest], |row| {
             found = Some(row.get(0)?);
             Ok(())
         })?;
@@ -522,7 +547,7 @@ fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> Done<Option<i64>>
 }
 
 /// Keep a request that is new to the tenant.
-fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> Done<()> {
+fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> OpResult<()> {
     let sql = "INSERT INTO request(tenant, digest, body) VALUES(?,?,?)";
     run_sql(tx.conn, sql, (tenant, digest, body))?;
     let request = tx.conn.last_insert_rowid();

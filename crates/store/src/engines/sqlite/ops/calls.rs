@@ -1,13 +1,13 @@
 //! Tool calls: what is about to be dispatched, and what came back.
 
-use crate::engines::sqlite::cache::Mark;
-use crate::engines::sqlite::fault::{Done, Stop, corrupt};
+use crate::engines::sqlite::cache::ItemSummary;
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt};
 use crate::engines::sqlite::ops::approvals;
-use crate::engines::sqlite::ops::lease::{admit, cached};
-use crate::engines::sqlite::rows::items::{self, Original, Ready};
+use crate::engines::sqlite::ops::lease::{cached_run, run_of_lease};
+use crate::engines::sqlite::rows::items::{self, Original, PreparedItem};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, int};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
 use crate::{
     CallRef, CallResult, CallState, ItemKind, ItemRef, Lease, NewApproval, RunId, Tenant,
@@ -15,27 +15,27 @@ use crate::{
 };
 
 /// A result, ready to be stored.
-pub(crate) struct Filled {
+pub(crate) struct PreparedResult {
     step: u32,
     position: u32,
-    pub(crate) item: Ready,
+    pub(crate) item: PreparedItem,
     ends: bool,
 }
 
-impl Filled {
+impl PreparedResult {
     pub(crate) fn list(results: &[CallResult]) -> Vec<Self> {
-        let ready = |result: &CallResult| Self {
+        let prepared = |result: &CallResult| Self {
             step: result.step,
             position: result.position,
-            item: Ready::unnumbered(&result.item),
+            item: PreparedItem::unnumbered(&result.item),
             ends: result.ends,
         };
-        results.iter().map(ready).collect()
+        results.iter().map(prepared).collect()
     }
 }
 
 /// Where a result goes.
-pub(crate) struct Place {
+pub(crate) struct ResultPlace {
     pub(crate) no: u32,
     /// Whether it is not there yet.
     pub(crate) is_new: bool,
@@ -55,7 +55,7 @@ struct CallRow {
     ends: bool,
 }
 
-fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> Done<CallRow> {
+fn call(tx: &Tx<'_>, row: &RunRow, step: u32, position: u32) -> OpResult<CallRow> {
     let sql = "SELECT c.state, c.epoch, c.result_no, a.state, c.effect FROM call c CROSS JOIN run r ON r.run=c.run
       LEFT JOIN approval a ON a.tenant=r.tenant AND a.id=c.approval WHERE c.run=? AND c.step=? AND c.pos=?";
     let found = one(tx.conn, sql, (row.row, step, position), |row| {
@@ -94,8 +94,8 @@ pub(crate) fn intend(
     lease: Lease,
     step: u32,
     positions: &[u32],
-) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
+) -> OpResult<()> {
+    let row = run_of_lease(tx, scope, lease)?;
     rules::lease::running(row.id, row.state)?;
     let mut fresh = Vec::with_capacity(positions.len());
     for position in positions {
@@ -132,8 +132,8 @@ pub(crate) fn ask(
     scope: &TenantScope,
     lease: Lease,
     approvals: &[NewApproval],
-) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
+) -> OpResult<()> {
+    let row = run_of_lease(tx, scope, lease)?;
     rules::lease::running(row.id, row.state)?;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let mut fresh: Vec<NewApproval> = Vec::with_capacity(approvals.len());
@@ -165,7 +165,7 @@ pub(crate) fn ask(
 }
 
 /// Note that a run has come on.
-fn touch(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+fn touch(tx: &Tx<'_>, row: &RunRow) -> OpResult<()> {
     run_sql(
         tx.conn,
         "UPDATE run SET progress=? WHERE run=?",
@@ -179,18 +179,18 @@ pub(crate) fn places(
     tx: &Tx<'_>,
     scope: &TenantScope,
     row: &RunRow,
-    results: &[Filled],
-) -> Done<Vec<Place>> {
-    let mut places: Vec<Place> = Vec::with_capacity(results.len());
-    for filled in results {
-        let call = call(tx, row, filled.step, filled.position)?;
+    results: &[PreparedResult],
+) -> OpResult<Vec<ResultPlace>> {
+    let mut places: Vec<ResultPlace> = Vec::with_capacity(results.len());
+    for prepared in results {
+        let call = call(tx, row, prepared.step, prepared.position)?;
         let no = call.result;
         let is_given = places.iter().any(|place| place.no == no);
         let stored = match call.state {
             CallState::Done => {
                 let run = (row.row, row.id);
-                let item = std::slice::from_ref(&filled.item);
-                let same = call.ends == filled.ends
+                let item = std::slice::from_ref(&prepared.item);
+                let same = call.ends == prepared.ends
                     && items::same(tx.conn, scope.tenant(), run, no, item)?;
                 if same {
                     StoredResult::Same
@@ -207,9 +207,9 @@ pub(crate) fn places(
                 }
             }
         };
-        let at = at(row, filled.step, filled.position);
+        let at = at(row, prepared.step, prepared.position);
         let is_new = rules::calls::result(at, call.state, stored, is_given)?;
-        places.push(Place { no, is_new });
+        places.push(ResultPlace { no, is_new });
     }
     Ok(places)
 }
@@ -218,11 +218,11 @@ pub(crate) fn places(
 pub(crate) fn resolve_results(
     tx: &Tx<'_>,
     tenant: i64,
-    results: &[Filled],
-) -> Done<Vec<Option<Original>>> {
+    results: &[PreparedResult],
+) -> OpResult<Vec<Option<Original>>> {
     let mut originals = Vec::with_capacity(results.len());
-    for filled in results {
-        let item = std::slice::from_ref(&filled.item);
+    for prepared in results {
+        let item = std::slice::from_ref(&prepared.item);
         originals.extend(items::resolve(tx.conn, tenant, item)?);
     }
     Ok(originals)
@@ -233,38 +233,46 @@ pub(crate) fn fill(
     tx: &Tx<'_>,
     tenant: &Tenant,
     run: (i64, RunId),
-    places: &[Place],
-    results: &[Filled],
+    places: &[ResultPlace],
+    results: &[PreparedResult],
     originals: &[Option<Original>],
-) -> Done<Vec<Mark>> {
-    let mut marks = Vec::with_capacity(results.len());
-    for ((filled, place), original) in results.iter().zip(places).zip(originals) {
+) -> OpResult<Vec<ItemSummary>> {
+    let mut summaries = Vec::with_capacity(results.len());
+    for ((prepared, place), original) in results.iter().zip(places).zip(originals) {
         if !place.is_new {
             continue;
         }
         let sql = "UPDATE call SET state=? WHERE run=? AND step=? AND pos=?";
         let done = CallState::Done.code();
-        run_sql(tx.conn, sql, (done, run.0, filled.step, filled.position))?;
-        if filled.ends {
+        run_sql(
+            tx.conn,
+            sql,
+            (done, run.0, prepared.step, prepared.position),
+        )?;
+        if prepared.ends {
             let sql = "UPDATE call SET effect=effect|? WHERE run=? AND step=? AND pos=?";
-            run_sql(tx.conn, sql, (ENDS, run.0, filled.step, filled.position))?;
+            run_sql(
+                tx.conn,
+                sql,
+                (ENDS, run.0, prepared.step, prepared.position),
+            )?;
         }
-        approvals::withdraw_call(tx, run.0, filled.step, filled.position)?;
+        approvals::withdraw_call(tx, run.0, prepared.step, prepared.position)?;
         let at = ItemRef {
             run: run.1,
             no: place.no,
         };
         let original = original.as_ref();
-        marks.push(items::insert(
+        summaries.push(items::insert(
             tx,
             tenant,
             run.0,
             at,
-            &filled.item,
+            &prepared.item,
             original,
         )?);
     }
-    Ok(marks)
+    Ok(summaries)
 }
 
 /// Whether results are stored as given.
@@ -272,11 +280,11 @@ pub(crate) fn same_results(
     tx: &Tx<'_>,
     scope: &TenantScope,
     row: &RunRow,
-    results: &[Filled],
-) -> Done<bool> {
+    results: &[PreparedResult],
+) -> OpResult<bool> {
     match places(tx, scope, row, results) {
         Ok(places) => Ok(places.iter().all(|place| !place.is_new)),
-        Err(Stop::Refused(_)) => Ok(false),
+        Err(OpError::Refused(_)) => Ok(false),
         Err(broken) => Err(broken),
     }
 }
@@ -286,9 +294,9 @@ pub(crate) fn results(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     lease: Lease,
-    results: &[Filled],
-) -> Done<()> {
-    let row = admit(tx, scope, lease)?;
+    results: &[PreparedResult],
+) -> OpResult<()> {
+    let row = run_of_lease(tx, scope, lease)?;
     rules::lease::running(row.id, row.state)?;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let places = places(tx, scope, &row, results)?;
@@ -298,17 +306,17 @@ pub(crate) fn results(
     }
     touch(tx, &row)?;
     let run = (row.row, row.id);
-    let marks = fill(tx, scope.tenant(), run, &places, results, &originals)?;
-    match cached(tx.shared, scope, lease) {
+    let summaries = fill(tx, scope.tenant(), run, &places, results, &originals)?;
+    match cached_run(tx.shared, scope, lease) {
         // Only if nothing else happened since; otherwise it is read anew when it is needed.
         Some(live) if live.next_item == row.next_item && live.next_step == row.next_step => {
             let mut live = (*live).clone();
-            for mark in marks {
-                live.mark(mark);
+            for summary in summaries {
+                live.add_summary(summary);
             }
-            tx.then(Effect::Live(live.into()));
+            tx.after_commit(CacheUpdate::Run(live.into()));
         }
-        _ => tx.then(Effect::Forget(lease.run)),
+        _ => tx.after_commit(CacheUpdate::ForgetRun(lease.run)),
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! Looking at everything that is stored.
 
+use crate::engines::sqlite::events;
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::fault::{Done, Stop, storage};
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt, storage};
 use crate::engines::sqlite::rows::branch::{ITEM, check_digest, item, misplaced, readable};
 use crate::engines::sqlite::rows::find::{node_holding, node_with_item};
 use crate::engines::sqlite::rows::sql::{one, prepare};
@@ -28,7 +29,7 @@ struct Check<'a> {
 }
 
 /// Check every digest and every reference.
-pub(crate) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> Done<Checked> {
+pub(crate) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> OpResult<Checked> {
     let total = count(conn, "node")? + count(conn, "item")? + count(conn, "thread")?;
     let mut check = Check {
         conn,
@@ -83,10 +84,15 @@ impl Check<'_> {
     }
 
     /// Damage goes on the list; a store that cannot be read at all ends the check.
-    fn take(&mut self, found: Done<()>, tenant: Option<&str>, thread: Option<&str>) -> Done<()> {
+    fn take(
+        &mut self,
+        found: OpResult<()>,
+        tenant: Option<&str>,
+        thread: Option<&str>,
+    ) -> OpResult<()> {
         match found {
             Ok(()) => Ok(()),
-            Err(Stop::Refused(error) | Stop::Broken(error @ Error::Corrupt { .. })) => {
+            Err(OpError::Refused(error) | OpError::Broken(error @ Error::Corrupt { .. })) => {
                 self.damage(tenant.map(Into::into), thread.map(Into::into), error);
                 Ok(())
             }
@@ -94,7 +100,7 @@ impl Check<'_> {
         }
     }
 
-    fn file(&mut self) -> Done<()> {
+    fn file(&mut self) -> OpResult<()> {
         let mut statement = self.conn.prepare("PRAGMA integrity_check(100)")?;
         let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
         for row in rows {
@@ -107,7 +113,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn tenants(&mut self) -> Done<()> {
+    fn tenants(&mut self) -> OpResult<()> {
         let mut statement = self.conn.prepare("SELECT tenant, name FROM tenant")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         for row in rows {
@@ -129,7 +135,7 @@ impl Check<'_> {
         self.tenants.get(&tenant).map(Tenant::as_str)
     }
 
-    fn threads(&mut self) -> Done<()> {
+    fn threads(&mut self) -> OpResult<()> {
         let sql = "SELECT t.tenant, t.id, t.head_tl, n.node, l.thread, t.borrowed, t.thread, t.stage, t.head_digest IS n.digest FROM thread t
           LEFT JOIN node n ON n.tl=t.head_tl AND n.first=t.head_first LEFT JOIN timeline l ON l.tl=t.head_tl";
         let mut statement = self.conn.prepare(sql)?;
@@ -172,12 +178,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn timelines(&mut self) -> Done<()> {
+    fn timelines(&mut self) -> OpResult<()> {
         let sql = "SELECT l.tl, l.parent_tl, l.fork, t.tenant, t.id, t.stage FROM timeline l LEFT JOIN thread t ON t.thread=l.thread ORDER BY l.tl";
         let mut statement = self.conn.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let line = LineRow {
+            let timeline = TimelineRow {
                 tl: row.get(0)?,
                 parent: row.get(1)?,
                 fork: num(row.get(2)?),
@@ -185,51 +191,42 @@ impl Check<'_> {
                 thread: row.get(4)?,
                 deleted: row.get::<_, Option<i64>>(5)? == Some(2),
             };
-            let checked = self.timeline(&line);
-            let tenant = line
+            let checked = self.timeline(&timeline);
+            let tenant = timeline
                 .tenant
                 .and_then(|tenant| self.name(tenant))
                 .map(str::to_owned);
-            self.take(checked, tenant.as_deref(), line.thread.as_deref())?;
+            self.take(checked, tenant.as_deref(), timeline.thread.as_deref())?;
         }
         Ok(())
     }
 
-    fn timeline(&mut self, line: &LineRow) -> Done<()> {
-        let place = || format!("timeline {}", line.tl);
-        let tenant = line
+    fn timeline(&mut self, timeline: &TimelineRow) -> OpResult<()> {
+        let place = || format!("timeline {}", timeline.tl);
+        let tenant = timeline
             .tenant
             .and_then(|tenant| self.tenants.get(&tenant))
             .cloned();
         let Some(tenant) = tenant else {
-            return Err(crate::engines::sqlite::fault::corrupt(
-                place(),
-                "its thread is missing",
-            ));
+            return Err(corrupt(place(), "its thread is missing"));
         };
-        let mut last = line.fork;
+        let mut last = timeline.fork;
         let mut tokens = 0;
         let mut before: Option<NodeRow> = None;
-        if let Some(parent) = line.parent {
-            let base = node_holding(self.conn, parent, line.fork)?;
+        if let Some(parent) = timeline.parent {
+            let base = node_holding(self.conn, parent, timeline.fork)?;
             let Some(base) = base else {
-                return Err(crate::engines::sqlite::fault::corrupt(
-                    place(),
-                    "the node it hangs on is missing",
-                ));
+                return Err(corrupt(place(), "the node it hangs on is missing"));
             };
-            if base.last != line.fork {
-                return Err(crate::engines::sqlite::fault::corrupt(
-                    place(),
-                    "it hangs on the middle of a node",
-                ));
+            if base.last != timeline.fork {
+                return Err(corrupt(place(), "it hangs on the middle of a node"));
             }
             tokens = base.tokens;
             before = Some(base);
         }
         let sql = format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? ORDER BY n.first");
         let mut statement = prepare(self.conn, &sql)?;
-        let mut rows = statement.query([line.tl])?;
+        let mut rows = statement.query([timeline.tl])?;
         let mut any = false;
         while let Some(row) = rows.next()? {
             let node = NodeRow::read(row, 0)?;
@@ -243,22 +240,19 @@ impl Check<'_> {
             if found.is_ok() {
                 found = check_total(self.conn, &node, tokens);
             }
-            self.take(found, Some(tenant.as_str()), line.thread.as_deref())?;
+            self.take(found, Some(tenant.as_str()), timeline.thread.as_deref())?;
             last = node.last;
             tokens = node.tokens;
             before = Some(node);
         }
         // The sweep of a deleted thread may be half done.
-        if !any && !line.deleted {
-            return Err(crate::engines::sqlite::fault::corrupt(
-                place(),
-                "it has no nodes",
-            ));
+        if !any && !timeline.deleted {
+            return Err(corrupt(place(), "it has no nodes"));
         }
         Ok(())
     }
 
-    fn items(&mut self) -> Done<()> {
+    fn items(&mut self) -> OpResult<()> {
         let sql = format!(
             "SELECT r.id, r.tenant, t.id, {ITEM} FROM item i LEFT JOIN run r ON r.run=i.run LEFT JOIN thread t ON t.thread=r.thread ORDER BY i.item"
         );
@@ -275,11 +269,8 @@ impl Check<'_> {
             let checked = match (run, &tenant) {
                 (Some(run), Some(tenant)) => self
                     .item(row, RunId::from_bytes(run), tenant)
-                    .map_err(|stop| self.positioned(row, stop)),
-                _ => Err(crate::engines::sqlite::fault::corrupt(
-                    "an item",
-                    "its run is missing",
-                )),
+                    .map_err(|error| self.positioned(row, error)),
+                _ => Err(corrupt("an item", "its run is missing")),
             };
             self.take(checked, name, thread.as_deref())?;
         }
@@ -287,21 +278,21 @@ impl Check<'_> {
     }
 
     /// Damage of an item with its position, if it is in a node.
-    fn positioned(&self, row: &rusqlite::Row<'_>, stop: Stop) -> Stop {
-        let find = || -> Done<Option<Position>> {
+    fn positioned(&self, row: &rusqlite::Row<'_>, error: OpError) -> OpError {
+        let find = || -> OpResult<Option<Position>> {
             let (run, no): (i64, u32) = (row.get(3)?, row.get(4)?);
             let node = node_with_item(self.conn, run, no)?;
             let node = node.filter(|node| no <= node.item_hi());
             Ok(node.map(|node| node.first + u64::from(no - node.item_lo)))
         };
         match find() {
-            Ok(Some(position)) => stop.at_position(position),
+            Ok(Some(position)) => error.at_position(position),
             // The damage itself is what counts.
-            Ok(None) | Err(_) => stop,
+            Ok(None) | Err(_) => error,
         }
     }
 
-    fn item(&mut self, row: &rusqlite::Row<'_>, run: RunId, tenant: &Tenant) -> Done<()> {
+    fn item(&mut self, row: &rusqlite::Row<'_>, run: RunId, tenant: &Tenant) -> OpResult<()> {
         let stored = readable(row, 3, run)?;
         let own = stored.is_original();
         let read = item(self.conn, tenant, stored, true)?;
@@ -311,7 +302,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn states(&mut self) -> Done<()> {
+    fn states(&mut self) -> OpResult<()> {
         let sql = "SELECT r.id, r.tenant, s.step, s.digest, s.body, t.id FROM state s LEFT JOIN run r ON r.run=s.run
           LEFT JOIN thread t ON t.thread=r.thread";
         let mut statement = self.conn.prepare(sql)?;
@@ -333,17 +324,11 @@ impl Check<'_> {
                         true => Ok(()),
                         false => {
                             let place = format!("{place} of {run}");
-                            Err(crate::engines::sqlite::fault::corrupt(
-                                place,
-                                "its digest does not fit its bytes",
-                            ))
+                            Err(corrupt(place, "its digest does not fit its bytes"))
                         }
                     }
                 }
-                _ => Err(crate::engines::sqlite::fault::corrupt(
-                    place,
-                    "its run is missing",
-                )),
+                _ => Err(corrupt(place, "its run is missing")),
             };
             let name = tenant.as_ref().map(Tenant::as_str);
             self.take(checked, name, thread.as_deref())?;
@@ -351,15 +336,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn events(&mut self) -> Done<()> {
-        for wrong in crate::engines::sqlite::events::check(self.conn)? {
+    fn events(&mut self) -> OpResult<()> {
+        for wrong in events::check(self.conn)? {
             self.take(Err(wrong), None, None)?;
         }
         Ok(())
     }
 
     /// What points somewhere points at something.
-    fn references(&mut self) -> Done<()> {
+    fn references(&mut self) -> OpResult<()> {
         let checks = [
             ("a run without its thread", "SELECT hex(r.id) FROM run r WHERE r.state<>10 AND NOT EXISTS(SELECT 1 FROM thread t WHERE t.thread=r.thread)"),
             ("a run without its last node", "SELECT hex(r.id) FROM run r CROSS JOIN thread t ON t.thread=r.thread WHERE r.pub_tl IS NOT NULL AND t.stage IN (0, 1)
@@ -398,12 +383,12 @@ impl Check<'_> {
 }
 
 /// The number of rows of a table.
-fn count(conn: &Connection, table: &'static str) -> Done<u64> {
+fn count(conn: &Connection, table: &'static str) -> OpResult<u64> {
     let sql = format!("SELECT count(*) FROM {table}");
     Ok(num(conn.query_row(&sql, [], |row| row.get(0))?))
 }
 
-struct LineRow {
+struct TimelineRow {
     tl: i64,
     parent: Option<i64>,
     fork: u64,
@@ -413,7 +398,7 @@ struct LineRow {
 }
 
 /// Check that the total of a node is that of the node before and what its items count as.
-fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> Done<()> {
+fn check_total(conn: &Connection, node: &NodeRow, before: u64) -> OpResult<()> {
     // Counts that cannot be are damage too, and must not add up to more than SQLite can hold.
     let sql = "SELECT coalesce(sum(min(max(units, 0), 4294967295)), 0) FROM item WHERE run=? AND no BETWEEN ? AND ?";
     let key = (node.run, node.item_lo, node.item_hi());

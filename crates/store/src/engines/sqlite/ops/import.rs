@@ -1,18 +1,20 @@
 //! Taking over threads that were made elsewhere.
 
+use crate::engines::sqlite::ops::purge;
+use crate::engines::sqlite::ops::threads;
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::cache::Live;
-use crate::engines::sqlite::fault::{Done, exists, missing};
+use crate::engines::sqlite::cache::CachedRun;
+use crate::engines::sqlite::op_error::{OpResult, exists, not_found};
+use crate::engines::sqlite::rows::checksum::checksum;
 use crate::engines::sqlite::rows::find::{aliases, any_run, node_of, thread_by_id};
-use crate::engines::sqlite::rows::items::{self, Ready};
-use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, minute, place_node};
-use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::items::{self, PreparedItem};
+use crate::engines::sqlite::rows::nodes::{Lookahead, NewNode, NewState, insert_node, minute};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{NodeRow, RunRow, SHOWN, flag, int};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::rules::import::FoundRun;
 use crate::{
     Import, ImportItem, ImportNode, ItemRef, Mode, NewThread, NodeId, RunKind, TenantScope,
@@ -23,38 +25,38 @@ use crate::{
 const IMPORTING: i64 = 1;
 
 /// One step of an import, ready to be stored.
-pub(crate) enum ReadyImport {
+pub(crate) enum PreparedImport {
     Open(NewThread, u64),
-    Node(ThreadId, Box<ReadyNode>),
+    Node(ThreadId, Box<PreparedNode>),
     Finish(ThreadId, Option<NodeId>, u64),
     Abort(ThreadId),
 }
 
-pub(crate) struct ReadyNode {
+pub(crate) struct PreparedNode {
     node: ImportNode,
     /// Its items; `None` for those without bytes.
-    items: Vec<Option<Ready>>,
+    items: Vec<Option<PreparedItem>>,
     state: Option<NewState>,
 }
 
-impl ReadyImport {
-    pub(crate) fn new(scope: &TenantScope, import: &Import) -> Done<Self> {
+impl PreparedImport {
+    pub(crate) fn new(scope: &TenantScope, import: &Import) -> OpResult<Self> {
         Ok(match import {
             Import::Open { thread, created } => Self::Open(thread.clone(), *created),
             Import::Node { thread, node } => {
                 rules::import::check(node)?;
-                let ready = |item: &ImportItem| match item {
-                    ImportItem::Said(said) => Some(Ready::said(said)),
+                let prepared = |item: &ImportItem| match item {
+                    ImportItem::Said(said) => Some(PreparedItem::said(said)),
                     ImportItem::Redacted(..) | ImportItem::Gap => None,
                 };
                 let state = node.state.as_ref();
-                let ready = ReadyNode {
-                    items: node.items.iter().map(ready).collect(),
+                let prepared = PreparedNode {
+                    items: node.items.iter().map(prepared).collect(),
                     state: state
                         .map(|state| NewState::new(scope, node.node.run, node.node.step, state)),
                     node: (**node).clone(),
                 };
-                Self::Node(thread.clone(), Box::new(ready))
+                Self::Node(thread.clone(), Box::new(prepared))
             }
             Import::Finish {
                 thread,
@@ -67,12 +69,16 @@ impl ReadyImport {
 }
 
 /// Do one step of an import.
-pub(crate) fn import(tx: &mut Tx<'_>, scope: &TenantScope, import: &ReadyImport) -> Done<()> {
+pub(crate) fn import(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    import: &PreparedImport,
+) -> OpResult<()> {
     match import {
-        ReadyImport::Open(thread, created) => open(tx, scope, thread, *created),
-        ReadyImport::Node(thread, ready) => node(tx, scope, thread, ready),
-        ReadyImport::Finish(thread, head, touched) => finish(tx, scope, thread, *head, *touched),
-        ReadyImport::Abort(thread) => {
+        PreparedImport::Open(thread, created) => open(tx, scope, thread, *created),
+        PreparedImport::Node(thread, prepared) => node(tx, scope, thread, prepared),
+        PreparedImport::Finish(thread, head, touched) => finish(tx, scope, thread, *head, *touched),
+        PreparedImport::Abort(thread) => {
             let Some(tenant) = tx.known_tenant(scope.tenant())? else {
                 return Ok(());
             };
@@ -83,14 +89,14 @@ pub(crate) fn import(tx: &mut Tx<'_>, scope: &TenantScope, import: &ReadyImport)
                 return Ok(());
             };
             let row = imported.row;
-            crate::engines::sqlite::ops::threads::forget(tx, row)?;
+            threads::mark_deleted(tx, row)?;
             // Its runs' names must be free at once, as its own is.
-            crate::engines::sqlite::ops::purge::sweep_at_once(tx, row)
+            purge::sweep_at_once(tx, row)
         }
     }
 }
 
-fn importing(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Done<i64> {
+fn importing(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> OpResult<i64> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let found = match tenant {
         Some(tenant) => thread_by_id(tx.conn, tenant, id, IMPORTING)?,
@@ -98,10 +104,10 @@ fn importing(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Done<i64> {
     };
     found
         .map(|thread| thread.row)
-        .ok_or_else(|| missing("import of thread", id))
+        .ok_or_else(|| not_found("import of thread", id))
 }
 
-fn open(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread, created: u64) -> Done<()> {
+fn open(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread, created: u64) -> OpResult<()> {
     if let Some(tenant) = tx.known_tenant(scope.tenant())? {
         let there = thread_by_id(tx.conn, tenant, &new.id, IMPORTING)?;
         if let Some(thread) = there {
@@ -112,15 +118,15 @@ fn open(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread, created: u64) -> 
                 return Ok(());
             }
         }
-        crate::engines::sqlite::ops::threads::check_new(tx.conn, tenant, new)?;
+        threads::check_new(tx.conn, tenant, new)?;
     }
     let tenant = tx.tenant(scope.tenant())?;
-    let how = crate::engines::sqlite::ops::threads::Insert {
+    let how = threads::Insert {
         head: None,
         created,
         stage: IMPORTING,
     };
-    crate::engines::sqlite::ops::threads::insert_new(tx, tenant, new, Some(&how))?;
+    threads::insert_new(tx, tenant, new, Some(&how))?;
     Ok(())
 }
 
@@ -138,10 +144,15 @@ fn flags(node: &ImportNode) -> u32 {
     flags
 }
 
-fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) -> Done<()> {
+fn node(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    id: &ThreadId,
+    prepared: &PreparedNode,
+) -> OpResult<()> {
     let thread = importing(tx, scope, id)?;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    let new = &ready.node;
+    let new = &prepared.node;
     let run = any_run(tx.conn, tenant, new.node.run)?;
     if let Some(run) = &run {
         if run.thread != thread {
@@ -165,7 +176,7 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
         Some(parent) => Some(imported(tx, tenant, thread, parent)?.base(true)),
     };
     let from = run.as_ref().map_or(1, |run| run.next_item);
-    let last = rules::items::after(from - 1, ready.items.len())?;
+    let last = rules::items::after(from - 1, prepared.items.len())?;
     // Nothing is refused from here on.
     let row = match &run {
         Some(run) => {
@@ -191,28 +202,28 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
             tx.conn.last_insert_rowid()
         }
     };
-    let mut live = Live {
+    let mut live = CachedRun {
         next_step: new.node.step,
         next_item: from,
         base,
         from,
-        ..Live::new(scope.tenant(), (row, new.node.run), (thread, id.clone()))
+        ..CachedRun::new(scope.tenant(), (row, new.node.run), (thread, id.clone()))
     };
-    store(tx, &mut live, ready)?;
-    let of = NodeOf {
+    store(tx, &mut live, prepared)?;
+    let of = NewNode {
         step: new.node.step,
         to: last,
         open: new.open,
-        state: ready.state.as_ref(),
+        state: prepared.state.as_ref(),
         created: new.created,
-        seen: Seen::default(),
+        seen: Lookahead::default(),
     };
-    let placed = place_node(tx, &mut live, &of)?.base;
+    let placed = insert_node(tx, &mut live, &of)?;
     let sql = "UPDATE run SET state=?, flags=?, next_step=?, next_item=?, pub_tl=?, pub_first=?, pub_step=?, progress=?, note=? WHERE run=?";
     let values = params![
         new.ended.code(),
         flags(new)
-            | seal(
+            | checksum(
                 &new.node.run,
                 flags(new),
                 Some((placed.tl, placed.first, new.node.step))
@@ -231,21 +242,21 @@ fn node(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId, ready: &ReadyNode) 
 }
 
 /// A node of the thread that is being imported.
-fn imported(tx: &Tx<'_>, tenant: i64, thread: i64, id: NodeId) -> Done<NodeRow> {
+fn imported(tx: &Tx<'_>, tenant: i64, thread: i64, id: NodeId) -> OpResult<NodeRow> {
     let run = any_run(tx.conn, tenant, id.run)?.filter(|run| run.thread == thread);
     let found = match run {
         Some(run) => node_of(tx.conn, &run, id.step)?,
         None => None,
     };
-    found.ok_or_else(|| missing("node", &id))
+    found.ok_or_else(|| not_found("node", &id))
 }
 
 /// Store the items of a node.
-fn store(tx: &Tx<'_>, live: &mut Live, ready: &ReadyNode) -> Done<()> {
-    let items = ready.items.iter().zip(&ready.node.items);
+fn store(tx: &Tx<'_>, live: &mut CachedRun, prepared: &PreparedNode) -> OpResult<()> {
+    let items = prepared.items.iter().zip(&prepared.node.items);
     for (no, (item, given)) in (live.from..).zip(items) {
         let (tenant, at) = (&live.tenant, ItemRef { run: live.id, no });
-        let mark = match (item, given) {
+        let summary = match (item, given) {
             (Some(item), _) => items::insert(tx, tenant, live.row, at, item, None)?,
             (None, ImportItem::Redacted(said, redaction)) => {
                 let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?)";
@@ -257,13 +268,13 @@ fn store(tx: &Tx<'_>, live: &mut Live, ready: &ReadyNode) -> Done<()> {
                 items::insert_gap(tx, tenant, live.row, at)?
             }
         };
-        live.mark(mark);
+        live.add_summary(summary);
     }
     Ok(())
 }
 
 /// Whether a node has the items that are given.
-fn has_items(tx: &Tx<'_>, scope: &TenantScope, node: &NodeRow, new: &ImportNode) -> Done<bool> {
+fn has_items(tx: &Tx<'_>, scope: &TenantScope, node: &NodeRow, new: &ImportNode) -> OpResult<bool> {
     let sql = "SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no";
     let mut statement = prepare(tx.conn, sql)?;
     let key = (node.run, node.item_lo, node.item_hi());
@@ -277,7 +288,7 @@ fn has_items(tx: &Tx<'_>, scope: &TenantScope, node: &NodeRow, new: &ImportNode)
 }
 
 /// A run's node that is no longer its last one is found by its step.
-fn keep_inner(tx: &Tx<'_>, run: &RunRow) -> Done<()> {
+fn keep_inner(tx: &Tx<'_>, run: &RunRow) -> OpResult<()> {
     let Some((tl, first, step)) = run.published else {
         return Ok(());
     };
@@ -294,7 +305,7 @@ fn finish(
     id: &ThreadId,
     head: Option<NodeId>,
     touched: u64,
-) -> Done<()> {
+) -> OpResult<()> {
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     if let Some(shown) = thread_by_id(tx.conn, tenant, id, SHOWN)? {
         let shown = shown.thread(Vec::new())?;
@@ -316,6 +327,6 @@ fn finish(
         thread,
     ];
     run_sql(tx.conn, sql, values)?;
-    tx.then(Effect::Moved(thread));
+    tx.after_commit(CacheUpdate::ThreadMoved(thread));
     Ok(())
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::digest::call_key;
 use crate::engines::sqlite::events;
-use crate::engines::sqlite::fault::{Done, corrupt, missing};
+use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::ops::calls::ENDS;
 use crate::engines::sqlite::ops::read::Reading;
 use crate::engines::sqlite::rows::branch::{journal_entries, run_items};
@@ -20,14 +20,14 @@ use crate::{
 const ALL: usize = usize::MAX >> 1;
 
 /// Everything that is journaled of a run.
-pub(crate) fn journal(reading: &Reading<'_>, id: RunId) -> Done<Journal> {
+pub(crate) fn journal(reading: &Reading<'_>, id: RunId) -> OpResult<Journal> {
     let conn = reading.conn;
     let mut row = shown_run(conn, reading.tenant, id)?;
-    events::Ends::default().tell(conn, &mut row)?;
-    journal_of(reading, &row).map_err(|stop| row.named(stop))
+    events::EventEnds::default().set_next_event(conn, &mut row)?;
+    journal_of(reading, &row).map_err(|error| row.named(error))
 }
 
-fn journal_of(reading: &Reading<'_>, row: &RunRow) -> Done<Journal> {
+fn journal_of(reading: &Reading<'_>, row: &RunRow) -> OpResult<Journal> {
     let conn = reading.conn;
     let request = match row.request {
         Some(request) => {
@@ -57,7 +57,7 @@ fn journal_of(reading: &Reading<'_>, row: &RunRow) -> Done<Journal> {
     })
 }
 
-fn steps(conn: &Connection, run: &RunRow) -> Done<Vec<StepRecord>> {
+fn steps(conn: &Connection, run: &RunRow) -> OpResult<Vec<StepRecord>> {
     let mut statement = prepare(
         conn,
         "SELECT no, first, items, tl, note FROM step WHERE run=? ORDER BY no",
@@ -88,7 +88,7 @@ fn steps(conn: &Connection, run: &RunRow) -> Done<Vec<StepRecord>> {
     Ok(steps)
 }
 
-fn calls(reading: &Reading<'_>, run: &RunRow) -> Done<Vec<Execution>> {
+fn calls(reading: &Reading<'_>, run: &RunRow) -> OpResult<Vec<Execution>> {
     let mut statement = prepare(
         reading.conn,
         "SELECT step, pos, state, effect, result_no, call, tool, approval, taken_by FROM call WHERE run=? ORDER BY step, pos",
@@ -138,9 +138,9 @@ pub(crate) fn events(
     id: RunId,
     from: EventNo,
     limit: usize,
-) -> Done<Vec<Flush>> {
+) -> OpResult<Vec<Flush>> {
     let row = shown_run(reading.conn, reading.tenant, id)?;
-    events::events(reading.conn, &row, from, limit).map_err(|stop| row.named(stop))
+    events::events(reading.conn, &row, from, limit).map_err(|error| row.named(error))
 }
 
 /// A node as it is stored.
@@ -149,28 +149,28 @@ pub(crate) fn node(
     id: NodeId,
     from: ItemNo,
     limit: usize,
-) -> Done<NodeRecord> {
+) -> OpResult<NodeRecord> {
     let conn = reading.conn;
     let run = match reading.tenant {
         Some(tenant) => any_run(conn, tenant, id.run)?,
         None => None,
     };
-    let run = run.ok_or_else(|| missing("node", &id))?;
+    let run = run.ok_or_else(|| not_found("node", &id))?;
     let node = match run.stage {
         // A thread that is being imported is not visible.
         1 => None,
         _ => node_of(conn, &run, id.step)?,
     };
-    let node = node.ok_or_else(|| missing("node", &id))?;
+    let node = node.ok_or_else(|| not_found("node", &id))?;
     if !is_reached(conn, &node)? {
-        return Err(missing("node", &id));
+        return Err(not_found("node", &id));
     }
     let from = from.max(node.item_lo);
     let to = node.item_hi();
     let tenant = reading.scope.tenant();
     let items = match from <= to {
         true => run_items(conn, tenant, (run.row, run.id), from, to, limit)
-            .map_err(|stop| node.located(stop))?,
+            .map_err(|error| node.located(error))?,
         false => Vec::new(),
     };
     let more = items.last().map_or(from <= to, |item| item.at.no < to);

@@ -1,34 +1,35 @@
 //! Whether a write may be made: the run of a lease, and whether it fits.
 
-use crate::engines::sqlite::cache::{Live, Mark};
+use crate::engines::sqlite::cache;
+use crate::engines::sqlite::cache::{CachedRun, ItemSummary};
 use crate::engines::sqlite::events;
-use crate::engines::sqlite::fault::{Done, Stop, missing};
+use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
 use crate::engines::sqlite::rows::RunRow;
 use crate::engines::sqlite::rows::find::{node_at, run_to_write};
 use crate::engines::sqlite::rows::sql::{one, prepare};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::engines::sqlite::write::queue::Shared;
 use crate::trials::{self, Point};
 use crate::{Error, Lease, Result, TenantScope, rules};
 
 /// What this process knows of a run that it works on.
-pub(crate) fn cached(
+pub(crate) fn cached_run(
     shared: &Shared,
     scope: &TenantScope,
     lease: Lease,
-) -> Option<std::sync::Arc<Live>> {
-    let live = crate::engines::sqlite::cache::lock(&shared.caches.live).get(&lease.run)?;
+) -> Option<std::sync::Arc<CachedRun>> {
+    let live = cache::lock(&shared.caches.live).get(&lease.run)?;
     // Runs are remembered by their ids, which two tenants may share.
     let foreign = trials::unless("lease-tenant", live.tenant != *scope.tenant());
     (live.epoch == lease.epoch && !foreign).then_some(live)
 }
 
 /// The run of a lease that still counts.
-pub(crate) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
+pub(crate) fn run_of_lease(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> OpResult<RunRow> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, lease.run)?;
     if let Err(fenced) = rules::lease::fence(lease, row.epoch) {
-        tx.then(Effect::Forget(lease.run));
+        tx.after_commit(CacheUpdate::ForgetRun(lease.run));
         trials::reach(Point::LeaseLost)?;
         return Err(fenced.into());
     }
@@ -36,21 +37,25 @@ pub(crate) fn admit(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<
 }
 
 /// The same for who has to know which event comes next.
-pub(crate) fn admit_events(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease) -> Done<RunRow> {
-    let mut row = admit(tx, scope, lease)?;
-    events::tell_next(tx, &mut row)?;
+pub(crate) fn run_of_lease_with_events(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    lease: Lease,
+) -> OpResult<RunRow> {
+    let mut row = run_of_lease(tx, scope, lease)?;
+    events::set_next_event(tx, &mut row)?;
     Ok(row)
 }
 
 /// A row that changed while the lock was held: it cannot.
-pub(crate) fn lost(row: &RunRow) -> Stop {
-    Stop::Broken(Error::Io {
+pub(crate) fn changed_under_lock(row: &RunRow) -> OpError {
+    OpError::Broken(Error::Io {
         detail: format!("{} changed under the lock", row.id),
     })
 }
 
 /// Everything that is known of a run, read anew.
-pub(crate) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live> {
+pub(crate) fn load_run(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> OpResult<CachedRun> {
     let thread_id = row.thread_id.clone();
     let (base, from) = match (row.published, row.base) {
         (Some((tl, first, _)), _) => {
@@ -70,8 +75,8 @@ pub(crate) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live>
         tx.conn,
         "SELECT no, units, digest FROM item WHERE run=? AND no>=? ORDER BY no",
     )?;
-    let marks = statement.query_map((row.row, from), |row| {
-        Ok(Mark {
+    let summaries = statement.query_map((row.row, from), |row| {
+        Ok(ItemSummary {
             no: row.get(0)?,
             tokens: row.get(1)?,
             digest: row.get(2)?,
@@ -83,12 +88,12 @@ pub(crate) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live>
         [row.row],
         |row| row.get(0),
     )?;
-    Ok(Live {
+    Ok(CachedRun {
         row: row.row,
         id: row.id,
         tenant: scope.tenant().clone(),
         thread: row.thread,
-        thread_id: thread_id.ok_or_else(|| missing("run", &row.id))?,
+        thread_id: thread_id.ok_or_else(|| not_found("run", &row.id))?,
         flags: row.flags,
         epoch: row.epoch,
         version: row.version,
@@ -99,7 +104,7 @@ pub(crate) fn load(tx: &Tx<'_>, scope: &TenantScope, row: &RunRow) -> Done<Live>
         base,
         published: row.published,
         from,
-        marks: marks.collect::<Result<_, _>>()?,
+        summaries: summaries.collect::<Result<_, _>>()?,
         calls: calls.is_some(),
     })
 }

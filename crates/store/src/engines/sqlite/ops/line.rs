@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 
-use crate::engines::sqlite::fault::{Done, exists};
+use crate::engines::sqlite::op_error::{OpResult, exists};
 use crate::engines::sqlite::rows::find::{any_run, shown_thread, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{SHOWN, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::{LineNo, Millis, Place, RunId, TenantScope, ThreadId, Waiter, rules, trials};
 
 /// Take the last place in a line.
@@ -15,7 +15,7 @@ pub(crate) fn line_up(
     scope: &TenantScope,
     id: &ThreadId,
     run: RunId,
-) -> Done<LineNo> {
+) -> OpResult<LineNo> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let thread = shown_thread(tx.conn, tenant, id)?;
     if any_run(tx.conn, tenant.unwrap_or(0), run)?.is_some() {
@@ -25,8 +25,8 @@ pub(crate) fn line_up(
 }
 
 /// The place of a run; the last one if it has none.
-fn take_place(tx: &mut Tx<'_>, thread: i64, run: RunId) -> Done<LineNo> {
-    tx.then(Effect::Waits(run));
+fn take_place(tx: &mut Tx<'_>, thread: i64, run: RunId) -> OpResult<LineNo> {
+    tx.after_commit(CacheUpdate::JoinedWaitQueue(run));
     let sql = "SELECT no FROM waiter WHERE thread=? AND run=?";
     let known = one(tx.conn, sql, (thread, run.as_bytes()), |row| row.get(0))?;
     if let Some(no) = known {
@@ -43,8 +43,8 @@ pub(crate) fn leave_line(
     scope: &TenantScope,
     id: &ThreadId,
     run: RunId,
-) -> Done<()> {
-    tx.then(Effect::WaitsNoMore(run));
+) -> OpResult<()> {
+    tx.after_commit(CacheUpdate::LeftWaitQueue(run));
     let Some(tenant) = tx.known_tenant(scope.tenant())? else {
         return Ok(());
     };
@@ -63,7 +63,7 @@ pub(crate) fn line(
     tenant: Option<i64>,
     id: &ThreadId,
     now: Millis,
-) -> Done<Vec<Waiter>> {
+) -> OpResult<Vec<Waiter>> {
     let thread = shown_thread(conn, tenant, id)?;
     let sql = "SELECT w.no, w.run FROM waiter w CROSS JOIN owner o ON o.owner=w.owner
       WHERE w.thread=?1 AND o.until>?2 ORDER BY w.no";
@@ -73,7 +73,7 @@ pub(crate) fn line(
 }
 
 /// The first of them.
-pub(crate) fn first(conn: &Connection, thread: i64, now: Millis) -> Done<Option<Waiter>> {
+pub(crate) fn first(conn: &Connection, thread: i64, now: Millis) -> OpResult<Option<Waiter>> {
     let sql = "SELECT w.no, w.run FROM waiter w CROSS JOIN owner o ON o.owner=w.owner
       WHERE w.thread=?1 AND o.until>?2 ORDER BY w.no LIMIT 1";
     one(conn, sql, (thread, int(now)), read)
@@ -107,14 +107,14 @@ impl Turn {
 }
 
 /// Check that it is the turn of a run: no living waiter stands before it.
-pub(crate) fn turn(tx: &Tx<'_>, thread: i64, id: &ThreadId, run: RunId) -> Done<Turn> {
+pub(crate) fn turn(tx: &Tx<'_>, thread: i64, id: &ThreadId, run: RunId) -> OpResult<Turn> {
     let first = first(tx.conn, thread, tx.now)?;
     rules::begin::turn(id, run, first.map(|first| first.run))?;
     Ok(Turn::new(thread, run, first))
 }
 
 /// A run goes ahead in its turn: what becomes of its place, and of those before it.
-pub(crate) fn take_turn(tx: &mut Tx<'_>, turn: Turn, place: Place) -> Done<()> {
+pub(crate) fn take_turn(tx: &mut Tx<'_>, turn: Turn, place: Place) -> OpResult<()> {
     let sql = "DELETE FROM waiter WHERE thread=? AND no<?";
     run_sql(tx.conn, sql, (turn.thread, turn.before))?;
     match place {
@@ -123,7 +123,7 @@ pub(crate) fn take_turn(tx: &mut Tx<'_>, turn: Turn, place: Place) -> Done<()> {
         Place::Leave => {
             let sql = "DELETE FROM waiter WHERE thread=?1 AND run=?2";
             run_sql(tx.conn, sql, (turn.thread, turn.run.as_bytes()))?;
-            tx.then(Effect::WaitsNoMore(turn.run));
+            tx.after_commit(CacheUpdate::LeftWaitQueue(turn.run));
         }
     }
     Ok(())

@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use rusqlite::Connection;
 use throughline_model::json;
 
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::ops::read::Reading;
-use crate::engines::sqlite::rows::find::{line, node_before, node_of, run_to_write, shown_thread};
+use crate::engines::sqlite::rows::find::{
+    node_before, node_of, run_to_write, shown_thread, timeline_chain,
+};
 use crate::engines::sqlite::rows::nodes::minute;
 use crate::engines::sqlite::rows::sql::prepare;
 use crate::engines::sqlite::rows::{
@@ -19,7 +21,7 @@ use crate::{
 };
 
 /// Rows that a filtered listing looks at before it gives back what it has.
-pub(crate) const LOOK: usize = 10_000;
+pub(crate) const SCAN_LIMIT: usize = 10_000;
 
 /// Threads, last touched first.
 pub(crate) fn threads(
@@ -27,7 +29,7 @@ pub(crate) fn threads(
     filter: &ThreadFilter,
     after: Option<PageToken>,
     limit: usize,
-) -> Done<Listing<Thread>> {
+) -> OpResult<Listing<Thread>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.tenant=?1 AND t.stage=0 AND t.recent<=?2
@@ -58,13 +60,13 @@ pub(crate) fn threads(
         &filter.alias_kind,
     ))?;
     let mut last = None;
-    let mut looked = 0;
+    let mut scanned = 0;
     while let Some(row) = rows.next()? {
-        if listing.found.len() == limit || looked == LOOK {
+        if listing.found.len() == limit || scanned == SCAN_LIMIT {
             listing.next = last;
             break;
         }
-        looked += 1;
+        scanned += 1;
         let thread = ThreadRow::read(row)?;
         last = Some(PageToken {
             key: thread.touched,
@@ -85,9 +87,9 @@ pub(crate) fn tree(
     id: &ThreadId,
     after: Option<NodeId>,
     limit: usize,
-) -> Done<Vec<TreeNode>> {
+) -> OpResult<Vec<TreeNode>> {
     let nodes = nodes(reading, id, after, limit);
-    nodes.map_err(|stop| stop.in_thread(id))
+    nodes.map_err(|error| error.in_thread(id))
 }
 
 fn nodes(
@@ -95,33 +97,32 @@ fn nodes(
     id: &ThreadId,
     after: Option<NodeId>,
     limit: usize,
-) -> Done<Vec<TreeNode>> {
+) -> OpResult<Vec<TreeNode>> {
     let conn = reading.conn;
     let thread = shown_thread(conn, reading.tenant, id)?;
     // A timeline has a higher number than the one it hangs on: in their order, parents come first.
-    let mut lines: Vec<(i64, i64)> = Vec::new();
+    let mut timelines: Vec<(i64, i64)> = Vec::new();
     if let Some(head) = &thread.head {
-        let mut at = Some(line(conn, reading.caches, head.tl)?);
+        let mut at = Some(timeline_chain(conn, reading.caches, head.tl)?);
         let mut end = head.last;
-        while let Some(line) = at {
-            if line.thread != thread.row {
-                lines.push((line.tl, int(end)));
+        while let Some(chain) = at {
+            if chain.thread != thread.row {
+                timelines.push((chain.tl, int(end)));
             }
-            end = end.min(line.fork);
-            at = line.parent.clone();
+            end = end.min(chain.fork);
+            at = chain.parent.clone();
         }
     }
     let mut statement = prepare(conn, "SELECT tl FROM timeline WHERE thread=?")?;
     for tl in statement.query_map([thread.row], |row| row.get(0))? {
-        lines.push((tl?, i64::MAX));
+        timelines.push((tl?, i64::MAX));
     }
-    lines.sort_unstable();
+    timelines.sort_unstable();
     let start = match after {
         Some(node) => {
             let run = run_to_write(conn, reading.tenant, node.run)?;
             let node_row = node_of(conn, &run, node.step)?;
-            let found =
-                node_row.ok_or_else(|| crate::engines::sqlite::fault::missing("node", &node))?;
+            let found = node_row.ok_or_else(|| not_found("node", &node))?;
             (found.tl, int(found.first))
         }
         None => (0, 0),
@@ -132,7 +133,7 @@ fn nodes(
         )
     });
     let mut nodes = Vec::new();
-    for (tl, end) in lines.into_iter().filter(|(tl, _)| *tl >= start.0) {
+    for (tl, end) in timelines.into_iter().filter(|(tl, _)| *tl >= start.0) {
         let left = limit.saturating_sub(nodes.len());
         if left == 0 {
             break;
@@ -165,7 +166,7 @@ fn nodes(
 }
 
 /// Runs whose owners are gone.
-pub(crate) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<Orphan>> {
+pub(crate) fn orphans(conn: &Connection, now: Millis, limit: usize) -> OpResult<Vec<Orphan>> {
     let sql = "SELECT n.name, r.id, r.epoch, r.attempt FROM run r INDEXED BY run_live CROSS JOIN thread t ON t.thread=r.thread
       CROSS JOIN tenant n ON n.tenant=r.tenant
       WHERE r.live IS NOT NULL AND r.state=1 AND t.stage=0
@@ -182,9 +183,8 @@ pub(crate) fn orphans(conn: &Connection, now: Millis, limit: usize) -> Done<Vec<
     let mut orphans = Vec::new();
     for row in rows {
         let (tenant, run, epoch, attempt) = row?;
-        let tenant = Tenant::new(&tenant).map_err(|error| {
-            crate::engines::sqlite::fault::corrupt("a tenant", error.to_string())
-        })?;
+        let tenant =
+            Tenant::new(&tenant).map_err(|error| corrupt("a tenant", error.to_string()))?;
         orphans.push(Orphan {
             // Upkeep is for all tenants.
             scope: Authority::assume().scope(tenant),

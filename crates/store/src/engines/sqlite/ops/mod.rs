@@ -13,7 +13,7 @@ pub(super) mod journal;
 pub(super) mod lease;
 pub(super) mod line;
 pub(super) mod lists;
-pub(super) mod opening;
+pub(super) mod open;
 pub(super) mod publish;
 pub(super) mod purge;
 pub(super) mod read;

@@ -1,41 +1,47 @@
 //! Publishing runs: their last items, a node, the head and their end in one write.
 
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::events::flush;
+use crate::engines::sqlite::ops::approvals;
+use crate::engines::sqlite::ops::calls;
+use crate::engines::sqlite::ops::lease;
+use crate::engines::sqlite::ops::threads;
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
-use crate::engines::sqlite::cache::{Base, Ended, Live};
-use crate::engines::sqlite::fault::{Done, Stop};
-use crate::engines::sqlite::ops::calls::{Filled, fill, same_results};
+use crate::engines::sqlite::cache::{BaseNode, CachedRun, EndedRun};
+use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
+use crate::engines::sqlite::ops::calls::{PreparedResult, fill, same_results};
+use crate::engines::sqlite::rows::checksum::{LastNode, checksum};
 use crate::engines::sqlite::rows::find::{node_at, thread_by_row};
-use crate::engines::sqlite::rows::items::{self, Original, Ready};
+use crate::engines::sqlite::rows::items::{self, Original, PreparedItem};
 use crate::engines::sqlite::rows::nodes::{
-    NewState, NodeOf, Seen, foresee, publish_node, unpublished,
+    Lookahead, NewNode, NewState, look_ahead, publish_node, unpublished,
 };
-use crate::engines::sqlite::rows::seal::{Last, seal};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::trials::{self, Point};
 use crate::{CallState, Ending, Lease, Publish, Published, TenantScope, Version, rules};
 
 /// A publication, ready to be stored.
-pub(crate) struct Closing {
+pub(crate) struct PreparedPublish {
     pub(crate) publish: Publish,
-    pub(crate) items: Vec<Ready>,
-    pub(crate) results: Vec<Filled>,
+    pub(crate) items: Vec<PreparedItem>,
+    pub(crate) results: Vec<PreparedResult>,
     pub(crate) state: Option<NewState>,
 }
 
 /// The last item of the last step; the last input if there is no step.
-pub(crate) fn last_of_steps(tx: &Tx<'_>, live: &Live) -> Done<u32> {
+pub(crate) fn last_of_steps(tx: &Tx<'_>, live: &CachedRun) -> OpResult<u32> {
     let sql = "SELECT first + items - 1 FROM step WHERE run=? AND items>0 ORDER BY no DESC LIMIT 1";
     let last: Option<u32> = one(tx.conn, sql, [live.row], |row| row.get(0))?;
     Ok(last.unwrap_or(live.inputs))
 }
 
 /// Whether calls of a run have no result, apart from those that are filled in now.
-pub(crate) fn is_open(tx: &Tx<'_>, live: &Live, filled: usize) -> Done<bool> {
+pub(crate) fn is_open(tx: &Tx<'_>, live: &CachedRun, filled: usize) -> OpResult<bool> {
     if !live.calls {
         return Ok(false);
     }
@@ -51,51 +57,48 @@ pub(crate) fn publish(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     lease: Lease,
-    ending: &Closing,
-) -> Done<Published> {
+    prepared: &PreparedPublish,
+) -> OpResult<Published> {
     let tenant = tx.known_tenant(scope.tenant())?;
-    if let (Some(tenant), Some(live)) = (
-        tenant,
-        crate::engines::sqlite::ops::lease::cached(tx.shared, scope, lease),
-    ) {
-        let publish = &ending.publish;
+    if let (Some(tenant), Some(live)) = (tenant, lease::cached_run(tx.shared, scope, lease)) {
+        let publish = &prepared.publish;
         // Results may have come in the same group, unseen by what is remembered.
         let plain = !live.calls
             && publish.results.is_empty()
             && live.next_step == publish.step
-            && publish.events.as_ref().is_none_or(|events| {
-                crate::engines::sqlite::events::flush::is_next(tx, &live, events)
-            });
-        if plain && let Some(published) = write(tx, tenant, (*live).clone(), ending, &[], &[])? {
+            && publish
+                .events
+                .as_ref()
+                .is_none_or(|events| flush::is_next(tx, &live, events));
+        if plain && let Some(published) = write(tx, tenant, (*live).clone(), prepared, &[], &[])? {
             return Ok(published);
         }
     }
-    let row = crate::engines::sqlite::ops::lease::admit_events(tx, scope, lease)?;
+    let row = lease::run_of_lease_with_events(tx, scope, lease)?;
     let tenant = tenant.unwrap_or(0);
-    if let Some(published) = repeated(tx, scope, &row, ending)? {
+    if let Some(published) = repeated(tx, scope, &row, prepared)? {
         return Ok(published);
     }
-    let publish = &ending.publish;
+    let publish = &prepared.publish;
     rules::lease::running(row.id, row.state)?;
     rules::lease::next_step(row.id, row.next_step, publish.step)?;
     rules::lease::next_events(row.id, row.next_event, publish.events.as_ref())?;
     if row.has(flag::LEASED) {
         check_version(tx, &row)?;
     }
-    let live = crate::engines::sqlite::ops::lease::load(tx, scope, &row)?;
-    let places = crate::engines::sqlite::ops::calls::places(tx, scope, &row, &ending.results)?;
-    let originals =
-        crate::engines::sqlite::ops::calls::resolve_results(tx, tenant, &ending.results)?;
-    match write(tx, tenant, live, ending, &places, &originals)? {
+    let live = lease::load_run(tx, scope, &row)?;
+    let places = calls::places(tx, scope, &row, &prepared.results)?;
+    let originals = calls::resolve_results(tx, tenant, &prepared.results)?;
+    match write(tx, tenant, live, prepared, &places, &originals)? {
         Some(published) => Ok(published),
-        None => Err(crate::engines::sqlite::ops::lease::lost(&row)),
+        None => Err(lease::changed_under_lock(&row)),
     }
 }
 
 /// Refuse a leased run whose thread has moved.
-pub(crate) fn check_version(tx: &Tx<'_>, row: &RunRow) -> Done<()> {
+pub(crate) fn check_version(tx: &Tx<'_>, row: &RunRow) -> OpResult<()> {
     let Some(thread) = thread_by_row(tx.conn, row.thread)? else {
-        return Err(crate::engines::sqlite::fault::missing("run", &row.id));
+        return Err(not_found("run", &row.id));
     };
     Ok(rules::begin::unmoved(
         &thread.current_head(),
@@ -111,25 +114,25 @@ struct Plan {
     has_node: bool,
     /// Whether calls wait.
     open: bool,
-    seen: Seen,
+    seen: Lookahead,
     flags: u32,
     /// Where its node is expected to be.
-    place: Option<Last>,
+    place: Option<LastNode>,
     /// The expected version of the thread.
     version: u64,
 }
 
 fn plan(
     tx: &Tx<'_>,
-    live: &Live,
-    ending: &Closing,
-    places: &[crate::engines::sqlite::ops::calls::Place],
-) -> Done<Plan> {
-    let publish = &ending.publish;
-    let next_item = rules::items::after(live.next_item - 1, ending.items.len())? + 1;
+    live: &CachedRun,
+    prepared: &PreparedPublish,
+    places: &[calls::ResultPlace],
+) -> OpResult<Plan> {
+    let publish = &prepared.publish;
+    let next_item = rules::items::after(live.next_item - 1, prepared.items.len())? + 1;
     let filled = places.iter().map(|place| place.no);
-    let marked = live.marks.last().map_or(0, |mark| mark.no);
-    let added = if ending.items.is_empty() {
+    let marked = live.summaries.last().map_or(0, |summary| summary.no);
+    let added = if prepared.items.is_empty() {
         0
     } else {
         next_item - 1
@@ -143,9 +146,9 @@ fn plan(
     let open = is_open(tx, live, new)?;
     let has_node = to >= live.from;
     let seen = if has_node {
-        foresee(tx, live)?
+        look_ahead(tx, live)?
     } else {
-        Seen::default()
+        Lookahead::default()
     };
     let mut flags = 0;
     if (has_node || live.published.is_some()) && stored_last > to.max(live.from - 1) {
@@ -157,7 +160,7 @@ fn plan(
         flags |= flag::MOVED;
     }
     let last_before = live.base.map_or(0, |base| base.last);
-    let place = match seen.line.or(live.base.map(|base| base.tl)) {
+    let place = match seen.timeline.or(live.base.map(|base| base.tl)) {
         Some(tl) if has_node => Some((tl, last_before + 1, publish.step)),
         _ => live.published,
     };
@@ -175,12 +178,12 @@ fn plan(
 }
 
 /// Write the run's row as planned; whether it was as it is remembered.
-fn update_run(tx: &Tx<'_>, live: &Live, publish: &Publish, plan: &Plan) -> Done<bool> {
+fn update_run(tx: &Tx<'_>, live: &CachedRun, publish: &Publish, plan: &Plan) -> OpResult<bool> {
     let events = publish.events.as_ref();
     let next_event = events.map_or(live.next_event, crate::Flush::end);
     let values = params![
         rules::publish::state_of(publish.ending).code(),
-        plan.flags | seal(&live.id, live.flags | plan.flags, plan.place),
+        plan.flags | checksum(&live.id, live.flags | plan.flags, plan.place),
         plan.next_item,
         publish.step + 1,
         int(next_event),
@@ -204,7 +207,7 @@ fn update_run(tx: &Tx<'_>, live: &Live, publish: &Publish, plan: &Plan) -> Done<
 }
 
 /// Write the run's row again if its node came to be elsewhere than planned.
-fn correct_run(tx: &Tx<'_>, live: &Live, plan: &Plan, published: &Published) -> Done<()> {
+fn correct_run(tx: &Tx<'_>, live: &CachedRun, plan: &Plan, published: &Published) -> OpResult<()> {
     let moved = if published.moved { flag::MOVED } else { 0 };
     if live.published == plan.place
         && published.version.0 == plan.version
@@ -218,7 +221,9 @@ fn correct_run(tx: &Tx<'_>, live: &Live, plan: &Plan, published: &Published) -> 
         live.published.map(|(_, first, _)| int(first)),
         live.published.map(|(_, _, step)| step),
         int(published.version.0),
-        plan.flags & !flag::MOVED | moved | seal(&live.id, live.flags | plan.flags, live.published),
+        plan.flags & !flag::MOVED
+            | moved
+            | checksum(&live.id, live.flags | plan.flags, live.published),
         live.row,
     );
     run_sql(tx.conn, sql, values)?;
@@ -229,56 +234,56 @@ fn correct_run(tx: &Tx<'_>, live: &Live, plan: &Plan, published: &Published) -> 
 fn write(
     tx: &mut Tx<'_>,
     tenant: i64,
-    mut live: Live,
-    ending: &Closing,
-    places: &[crate::engines::sqlite::ops::calls::Place],
+    mut live: CachedRun,
+    prepared: &PreparedPublish,
+    places: &[calls::ResultPlace],
     result_originals: &[Option<Original>],
-) -> Done<Option<Published>> {
-    let publish = &ending.publish;
-    let originals = items::resolve(tx.conn, tenant, &ending.items)?;
-    let plan = plan(tx, &live, ending, places)?;
+) -> OpResult<Option<Published>> {
+    let publish = &prepared.publish;
+    let originals = items::resolve(tx.conn, tenant, &prepared.items)?;
+    let plan = plan(tx, &live, prepared, places)?;
     if !update_run(tx, &live, publish, &plan)? {
         return Ok(None);
     }
     let run = (live.row, live.id);
-    for mark in fill(
+    for summary in fill(
         tx,
         &live.tenant,
         run,
         places,
-        &ending.results,
+        &prepared.results,
         result_originals,
     )? {
-        live.mark(mark);
+        live.add_summary(summary);
     }
-    let marks = items::insert_all(
+    let summaries = items::insert_all(
         tx,
         &live.tenant,
         run,
         live.next_item,
-        &ending.items,
+        &prepared.items,
         &originals,
     )?;
-    for mark in marks {
-        live.mark(mark);
+    for summary in summaries {
+        live.add_summary(summary);
     }
     live.next_item = plan.next_item;
-    crate::engines::sqlite::ops::threads::dequeue(tx, live.thread, &publish.dequeue)?;
+    threads::dequeue(tx, live.thread, &publish.dequeue)?;
     let events = publish.events.as_ref();
-    crate::engines::sqlite::events::settle(tx, live.worked(), live.next_event, events)?;
+    events::move_out(tx, live.owned(), live.next_event, events)?;
     if publish.ending == Ending::Cancelled && live.calls {
-        crate::engines::sqlite::ops::approvals::withdraw(tx, live.row)?;
+        approvals::withdraw(tx, live.row)?;
     }
     if trials::planted("publish-in-two") {
         tx.conn.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
     }
-    trials::reach(Point::PublishMid).map_err(Stop::Broken)?;
+    trials::reach(Point::PublishMid).map_err(OpError::Broken)?;
     let published = if plan.has_node {
-        let of = NodeOf {
+        let of = NewNode {
             step: publish.step,
             to: plan.to,
             open: plan.open,
-            state: ending.state.as_ref(),
+            state: prepared.state.as_ref(),
             created: tx.now,
             seen: plan.seen,
         };
@@ -287,20 +292,20 @@ fn write(
         unpublished(tx, &live)?
     };
     correct_run(tx, &live, &plan, &published)?;
-    tx.then(Effect::Settled(live.id));
+    tx.after_commit(CacheUpdate::Settled(live.id));
     // The next free run need not look it up. Leased runs go on from the head of their
     // head.
     if plan.has_node
         && live.flags & flag::LEASED == 0
         && let Some(base) = live.base
     {
-        let ended = Ended {
+        let ended = EndedRun {
             run: live.row,
             thread: live.thread,
             thread_id: live.thread_id.clone(),
-            base: Base { own: true, ..base },
+            base: BaseNode { own: true, ..base },
         };
-        tx.then(Effect::Ended((tenant, live.id), ended));
+        tx.after_commit(CacheUpdate::Ended((tenant, live.id), ended));
     }
     Ok(Some(published))
 }
@@ -310,18 +315,18 @@ fn repeated(
     tx: &Tx<'_>,
     scope: &TenantScope,
     row: &RunRow,
-    ending: &Closing,
-) -> Done<Option<Published>> {
-    let publish = &ending.publish;
-    let count = u32::try_from(ending.items.len()).unwrap_or(u32::MAX);
+    prepared: &PreparedPublish,
+) -> OpResult<Option<Published>> {
+    let publish = &prepared.publish;
+    let count = u32::try_from(prepared.items.len()).unwrap_or(u32::MAX);
     let Some(first) = row.next_item.checked_sub(count) else {
         return Ok(None);
     };
     let run = (row.row, row.id);
     if !rules::publish::is_same(&row.run(tx.now)?, publish)
-        || !items::same(tx.conn, scope.tenant(), run, first, &ending.items)?
-        || !same_results(tx, scope, row, &ending.results)?
-        || crate::engines::sqlite::ops::threads::is_queued(tx, row.thread, &publish.dequeue)?
+        || !items::same(tx.conn, scope.tenant(), run, first, &prepared.items)?
+        || !same_results(tx, scope, row, &prepared.results)?
+        || threads::is_queued(tx, row.thread, &publish.dequeue)?
     {
         return Ok(None);
     }
@@ -329,7 +334,7 @@ fn repeated(
 }
 
 /// What the last publication of a run was answered with.
-pub(crate) fn answer(tx: &Tx<'_>, row: &RunRow) -> Done<Published> {
+pub(crate) fn answer(tx: &Tx<'_>, row: &RunRow) -> OpResult<Published> {
     let place = match row.published {
         Some((tl, first, _)) => Some((tl, first)),
         None => row.base,

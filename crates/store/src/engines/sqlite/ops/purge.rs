@@ -4,22 +4,24 @@
 //! place where a timeline of another hangs on it or a fork stands. When those are gone, it is
 //! looked at again.
 
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::ops::threads;
 use std::collections::HashSet;
 
 use rusqlite::Connection;
 
 use crate::Purged;
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::trials;
 
 /// How long an import may take.
 const IMPORT: u64 = 24 * 3600 * 1000;
 
 /// The state of a run of which nothing is left but items that others say again.
-const HUSK: i64 = 10;
+const ITEMS_ONLY: i64 = 10;
 
 /// What may still be done, and what was.
 struct Sweep {
@@ -40,7 +42,7 @@ impl Sweep {
 }
 
 /// Sweep up, looking at no more than about so many rows.
-pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
+pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> OpResult<Purged> {
     let mut sweep = Sweep {
         left: limit as u64,
         purged: Purged::default(),
@@ -57,7 +59,7 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
     let day = int(tx.now.saturating_sub(IMPORT));
     for (sql, time) in [(old, now), (late, day)] {
         for thread in rows(tx.conn, sql, time, sweep.left)? {
-            crate::engines::sqlite::ops::threads::forget(tx, thread)?;
+            threads::mark_deleted(tx, thread)?;
             sweep.spend(1);
         }
     }
@@ -74,8 +76,8 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
             sweep_thread(tx, thread, &mut sweep)?;
         }
     }
-    crate::engines::sqlite::events::erase(tx, &sweep.runs)?;
-    crate::engines::sqlite::events::sweep(tx, None)?;
+    events::erase(tx, &sweep.runs)?;
+    events::sweep(tx, None)?;
     let sql = "DELETE FROM waiter WHERE NOT EXISTS(SELECT 1 FROM owner o WHERE o.owner=waiter.owner AND o.until>?)";
     run_sql(tx.conn, sql, [now])?;
     let sql = "DELETE FROM owner WHERE until<?1 AND owner<>?2 AND owner NOT IN
@@ -86,37 +88,37 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> Done<Purged> {
         || !rows(tx.conn, late, day, 1)?.is_empty();
     sweep.purged.more = more;
     if sweep.purged.items > 0 {
-        tx.then(Effect::Erased);
+        tx.after_commit(CacheUpdate::Erased);
     }
     Ok(sweep.purged)
 }
 
 /// Sweep up all of one thread that nothing else references.
-pub(crate) fn sweep_at_once(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
+pub(crate) fn sweep_at_once(tx: &mut Tx<'_>, thread: i64) -> OpResult<()> {
     let mut sweep = Sweep {
         left: u64::MAX,
         purged: Purged::default(),
         runs: HashSet::new(),
     };
     sweep_thread(tx, thread, &mut sweep)?;
-    crate::engines::sqlite::events::erase(tx, &sweep.runs)?;
-    tx.then(Effect::Erased);
+    events::erase(tx, &sweep.runs)?;
+    tx.after_commit(CacheUpdate::Erased);
     Ok(())
 }
 
-fn rows(conn: &Connection, sql: &str, time: i64, limit: u64) -> Done<Vec<i64>> {
+fn rows(conn: &Connection, sql: &str, time: i64, limit: u64) -> OpResult<Vec<i64>> {
     let mut statement = prepare(conn, sql)?;
     let rows = statement.query_map((time, int(limit)), |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn numbers(conn: &Connection, sql: &str, of: i64) -> Done<Vec<i64>> {
+fn numbers(conn: &Connection, sql: &str, of: i64) -> OpResult<Vec<i64>> {
     let mut statement = prepare(conn, sql)?;
     let rows = statement.query_map([of], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn sweep_thread(tx: &Tx<'_>, thread: i64, sweep: &mut Sweep) -> Done<()> {
+fn sweep_thread(tx: &Tx<'_>, thread: i64, sweep: &mut Sweep) -> OpResult<()> {
     let conn = tx.conn;
     let stray =
         "SELECT run FROM run WHERE thread=? AND live IS NULL AND pub_tl IS NULL AND state<>10";
@@ -153,7 +155,7 @@ fn sweep_thread(tx: &Tx<'_>, thread: i64, sweep: &mut Sweep) -> Done<()> {
 }
 
 /// The last position of a timeline that others reach.
-fn reached(conn: &Connection, tl: i64) -> Done<i64> {
+fn reached(conn: &Connection, tl: i64) -> OpResult<i64> {
     let sql = "SELECT max(coalesce((SELECT max(fork) FROM timeline WHERE parent_tl=?1), 0),
       coalesce((SELECT max(n.last) FROM thread h CROSS JOIN node n ON n.tl=h.head_tl AND n.first=h.head_first
         WHERE h.head_tl=?1 AND h.borrowed=1 AND h.stage IN (0, 1)), 0))";
@@ -173,7 +175,7 @@ enum Swept {
 }
 
 /// Remove the nodes of a timeline that nothing references.
-fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> {
+fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> OpResult<Swept> {
     let last = reached(conn, tl)?;
     loop {
         if sweep.is_over() {
@@ -220,20 +222,20 @@ fn sweep_timeline(conn: &Connection, tl: i64, sweep: &mut Sweep) -> Done<Swept> 
 }
 
 /// Remove items of a run, except those that others say again.
-fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) -> Done<()> {
+fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) -> OpResult<()> {
     let sql = "SELECT DISTINCT o.run FROM item i CROSS JOIN item o ON o.item=i.again CROSS JOIN run r ON r.run=o.run
          WHERE i.run=? AND i.no BETWEEN ? AND ? AND r.state=10 AND r.run<>i.run";
     let mut statement = prepare(conn, sql)?;
-    let husks = statement.query_map((run, lo, hi), |row| row.get(0))?;
-    let husks: Vec<i64> = husks.collect::<Result<_, _>>()?;
+    let emptied = statement.query_map((run, lo, hi), |row| row.get(0))?;
+    let emptied: Vec<i64> = emptied.collect::<Result<_, _>>()?;
     let again = "DELETE FROM item WHERE run=? AND no BETWEEN ? AND ? AND again IS NOT NULL";
     let said = "DELETE FROM item WHERE run=? AND no BETWEEN ? AND ? AND NOT EXISTS(SELECT 1 FROM item a WHERE a.again=item.item)";
     let mut gone = run_sql(conn, again, (run, lo, hi))? + run_sql(conn, said, (run, lo, hi))?;
-    for husk in husks {
+    for emptied in emptied {
         let sql = "DELETE FROM item WHERE run=? AND NOT EXISTS(SELECT 1 FROM item a WHERE a.again=item.item)";
-        gone += run_sql(conn, sql, [husk])?;
-        drop_redactions(conn, husk)?;
-        drop_husk(conn, husk)?;
+        gone += run_sql(conn, sql, [emptied])?;
+        drop_redactions(conn, emptied)?;
+        drop_if_empty(conn, emptied)?;
     }
     drop_redactions(conn, run)?;
     sweep.purged.items += gone as u64;
@@ -241,20 +243,20 @@ fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) 
     Ok(())
 }
 
-fn drop_redactions(conn: &Connection, run: i64) -> Done<()> {
+fn drop_redactions(conn: &Connection, run: i64) -> OpResult<()> {
     let sql = "DELETE FROM redaction WHERE run=?1 AND no NOT IN (SELECT no FROM item WHERE run=?1)";
     run_sql(conn, sql, [run])?;
     Ok(())
 }
 
 /// Remove a run of which no item is left.
-fn drop_husk(conn: &Connection, run: i64) -> Done<bool> {
+fn drop_if_empty(conn: &Connection, run: i64) -> OpResult<bool> {
     let sql = "DELETE FROM run WHERE run=?1 AND NOT EXISTS(SELECT 1 FROM item WHERE item.run=?1)";
     Ok(run_sql(conn, sql, [run])? == 1)
 }
 
 /// Remove a run with all that is journaled of it.
-fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> Done<()> {
+fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> OpResult<()> {
     drop_items(conn, run, 1, u32::MAX, sweep)?;
     sweep.runs.insert(run);
     let mut gone = 0;
@@ -269,9 +271,9 @@ fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> Done<()> {
     }
     let sql = "SELECT request FROM run WHERE run=?";
     let request: Option<i64> = one(conn, sql, [run], |row| row.get(0))?.flatten();
-    if !drop_husk(conn, run)? {
+    if !drop_if_empty(conn, run)? {
         let sql = "UPDATE run SET state=?2, idem=NULL, idem_digest=NULL, request=NULL, note=NULL, pub_tl=NULL, pub_first=NULL, flags=flags & 255 WHERE run=?1";
-        run_sql(conn, sql, (run, HUSK))?;
+        run_sql(conn, sql, (run, ITEMS_ONLY))?;
     }
     if let Some(request) = request {
         let sql = "DELETE FROM request WHERE request=?1 AND NOT EXISTS(SELECT 1 FROM run WHERE run.request=?1)";

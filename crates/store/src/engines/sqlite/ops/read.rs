@@ -1,15 +1,18 @@
 //! Opening threads and reading their messages.
 
+use crate::engines::sqlite::ops::line;
 use rusqlite::Connection;
 
 use crate::cursor::Seal;
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::cache::{Caches, Ended, Head, StateAt, lock};
-use crate::engines::sqlite::events::Ends;
-use crate::engines::sqlite::fault::{Done, corrupt, missing};
-use crate::engines::sqlite::ops::opening::{Found, found};
+use crate::engines::sqlite::cache::{CachedHead, Caches, EndedRun, StateAt, lock};
+use crate::engines::sqlite::events::EventEnds;
+use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
+use crate::engines::sqlite::ops::open::{OpenedRows, find};
 use crate::engines::sqlite::rows::branch::{Branch, journal_entries, run_items, stretches};
-use crate::engines::sqlite::rows::find::{aliases, line, place, shown_thread, unsettled};
+use crate::engines::sqlite::rows::find::{
+    aliases, shown_thread, thread_and_node, timeline_chain, unsettled,
+};
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::rows::{NodeRow, flag, num};
 use crate::rules::cursors;
@@ -32,20 +35,20 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn branch(&self, node: &NodeRow) -> Done<Branch<'a>> {
+    fn branch(&self, node: &NodeRow) -> OpResult<Branch<'a>> {
         Branch::to(self.conn, self.caches, self.scope.tenant(), node)
     }
 
     /// Open a thread or the branch that ends in a node.
-    pub(crate) fn open(&self, at: &At, window: usize) -> Done<Opened> {
-        let found = found(self.conn, self.tenant, at, self.now)?;
+    pub(crate) fn open(&self, at: &At, window: usize) -> OpResult<Opened> {
+        let found = find(self.conn, self.tenant, at, self.now)?;
         self.remember(at, &found);
         let opened = self.opened(&found, window);
-        opened.map_err(|stop| stop.in_thread(&found.thread.id))
+        opened.map_err(|error| error.in_thread(&found.thread.id))
     }
 
-    fn opened(&self, found: &Found, window: usize) -> Done<Opened> {
-        let Found { thread, node, .. } = found;
+    fn opened(&self, found: &OpenedRows, window: usize) -> OpResult<Opened> {
+        let OpenedRows { thread, node, .. } = found;
         let entries = match &node {
             Some(node) if window > 0 => self.tail(node, window)?,
             _ => Vec::new(),
@@ -66,7 +69,7 @@ impl<'a> Reading<'a> {
         };
         let unsettled = match unsettled {
             Some(mut run) => {
-                Ends::default().tell(self.conn, &mut run)?;
+                EventEnds::default().set_next_event(self.conn, &mut run)?;
                 Some(run.run(self.now)?)
             }
             None => None,
@@ -83,7 +86,7 @@ impl<'a> Reading<'a> {
             false => Vec::new(),
         };
         let next = match found.awaited {
-            true => crate::engines::sqlite::ops::line::first(self.conn, thread.row, self.now)?,
+            true => line::first(self.conn, thread.row, self.now)?,
             false => None,
         };
         Ok(Opened {
@@ -99,11 +102,11 @@ impl<'a> Reading<'a> {
     }
 
     /// Remember what a run that begins here will ask for.
-    fn remember(&self, at: &At, found: &Found) {
+    fn remember(&self, at: &At, found: &OpenedRows) {
         let thread = &found.thread;
         match (at, self.tenant, &found.node) {
             (At::Thread(id), Some(tenant), _) => {
-                let head = Head {
+                let head = CachedHead {
                     thread: thread.row,
                     version: thread.version,
                     base: thread.base(),
@@ -111,7 +114,7 @@ impl<'a> Reading<'a> {
                 lock(&self.caches.heads).insert((tenant, id.clone()), head);
             }
             (At::Node(NodeRef::Run(run)), Some(tenant), Some(node)) => {
-                let ended = Ended {
+                let ended = EndedRun {
                     run: node.run,
                     thread: thread.row,
                     thread_id: thread.id.clone(),
@@ -123,13 +126,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn tail(&self, node: &NodeRow, limit: usize) -> Done<Vec<Entry>> {
+    fn tail(&self, node: &NodeRow, limit: usize) -> OpResult<Vec<Entry>> {
         let branch = self.branch(node)?;
         let (entries, _) = window::before(node.last, limit, |lo, hi| branch.fetch(lo, hi))?;
         Ok(entries)
     }
 
-    fn unsent(&self, node: &NodeRow) -> Done<Vec<Entry>> {
+    fn unsent(&self, node: &NodeRow) -> OpResult<Vec<Entry>> {
         let run = (node.run, node.id.run);
         let from = node.item_hi() + 1;
         let tenant = self.scope.tenant();
@@ -138,7 +141,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The state that a node has.
-    pub(crate) fn state(&self, at: StateAt) -> Done<State> {
+    pub(crate) fn state(&self, at: StateAt) -> OpResult<State> {
         if let Some(state) = lock(&self.caches.states).get(&at.digest) {
             return Ok(state);
         }
@@ -168,13 +171,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Read messages of a branch.
-    pub(crate) fn read(&self, at: &At, span: Span, limit: usize) -> Done<Page> {
-        let (thread, node) = place(self.conn, self.tenant, at, self.now)?;
+    pub(crate) fn read(&self, at: &At, span: Span, limit: usize) -> OpResult<Page> {
+        let (thread, node) = thread_and_node(self.conn, self.tenant, at, self.now)?;
         let page = self.page(node, span, limit);
-        page.map_err(|stop| stop.in_thread(&thread.id))
+        page.map_err(|error| error.in_thread(&thread.id))
     }
 
-    fn page(&self, node: Option<NodeRow>, span: Span, limit: usize) -> Done<Page> {
+    fn page(&self, node: Option<NodeRow>, span: Span, limit: usize) -> OpResult<Page> {
         let Some(node) = node else {
             return Ok(Page {
                 entries: Vec::new(),
@@ -200,12 +203,17 @@ impl<'a> Reading<'a> {
         id: &ThreadId,
         after: Option<&Cursor>,
         limit: usize,
-    ) -> Done<Increment> {
+    ) -> OpResult<Increment> {
         let found = self.new_after(id, after, limit);
-        found.map_err(|stop| stop.in_thread(id))
+        found.map_err(|error| error.in_thread(id))
     }
 
-    fn new_after(&self, id: &ThreadId, after: Option<&Cursor>, limit: usize) -> Done<Increment> {
+    fn new_after(
+        &self,
+        id: &ThreadId,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> OpResult<Increment> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         let branch = match &thread.head {
             Some(head) => Some(self.branch(head)?),
@@ -234,18 +242,21 @@ impl<'a> Reading<'a> {
     }
 
     /// The branch that ends at a cursor.
-    fn cursor_branch(&self, cursor: &Cursor) -> Done<Vec<cursors::Stretch>> {
+    fn cursor_branch(&self, cursor: &Cursor) -> OpResult<Vec<cursors::Stretch>> {
         let end = (cursor.timeline, cursor.position);
         let sql = "SELECT 1 FROM timeline WHERE tl=?";
         match one(self.conn, sql, [cursor.timeline], |_| Ok(()))? {
-            Some(()) => Ok(stretches(&line(self.conn, self.caches, end.0)?, end.1)),
+            Some(()) => Ok(stretches(
+                &timeline_chain(self.conn, self.caches, end.0)?,
+                end.1,
+            )),
             // The thread that had it was deleted.
             None => Ok(vec![end]),
         }
     }
 
     /// A cursor of the caller's choice.
-    pub(crate) fn cursor(&self, id: &ThreadId, position: Position) -> Done<Cursor> {
+    pub(crate) fn cursor(&self, id: &ThreadId, position: Position) -> OpResult<Cursor> {
         let thread = shown_thread(self.conn, self.tenant, id)?;
         let last = thread.head.as_ref().map_or(0, |head| head.last);
         cursors::within(id, position, last)?;
@@ -258,12 +269,12 @@ impl<'a> Reading<'a> {
     }
 
     /// The row and the version of a thread.
-    pub(crate) fn version(&self, id: &ThreadId) -> Done<(i64, Version)> {
+    pub(crate) fn version(&self, id: &ThreadId) -> OpResult<(i64, Version)> {
         let sql = "SELECT thread, version FROM thread WHERE tenant=? AND id=? AND stage=0";
         let key = (self.tenant.unwrap_or(0), id.as_str());
         let found = one(self.conn, sql, key, |row| {
             Ok((row.get(0)?, Version(num(row.get(1)?))))
         })?;
-        found.ok_or_else(|| missing("thread", id))
+        found.ok_or_else(|| not_found("thread", id))
     }
 }

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use rusqlite::Connection;
 
-use crate::engines::sqlite::events::Ends;
-use crate::engines::sqlite::fault::Done;
-use crate::engines::sqlite::ops::lists::LOOK;
+use crate::engines::sqlite::events::EventEnds;
+use crate::engines::sqlite::op_error::OpResult;
+use crate::engines::sqlite::ops::lists::SCAN_LIMIT;
 use crate::engines::sqlite::ops::read::Reading;
 use crate::engines::sqlite::rows::find::{run_by_row, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare};
@@ -19,7 +19,7 @@ pub(crate) fn runs(
     filter: &RunFilter,
     after: Option<PageToken>,
     limit: usize,
-) -> Done<Listing<Run>> {
+) -> OpResult<Listing<Run>> {
     let empty = Listing {
         found: Vec::new(),
         next: None,
@@ -35,18 +35,18 @@ pub(crate) fn runs(
     };
     let before = after.map_or(i64::MAX, |token| token.row);
     let mut rows = OfThread::new(reading.conn, thread.row, before)?;
-    let mut ends = Ends::default();
+    let mut ends = EventEnds::default();
     let mut found = Vec::new();
     let mut last = None;
-    let mut looked = 0;
+    let mut scanned = 0;
     let next = loop {
         let Some(row) = rows.next(reading.conn)? else {
             break None;
         };
-        if found.len() == limit || looked == LOOK {
+        if found.len() == limit || scanned == SCAN_LIMIT {
             break last;
         }
-        looked += 1;
+        scanned += 1;
         last = Some(PageToken { key: 0, row });
         if let Some(mut run) = run_by_row(reading.conn, row)?
             && let Some(run) = wanted(reading, &mut run, filter, &mut ends)?
@@ -62,14 +62,14 @@ fn wanted(
     reading: &Reading<'_>,
     run: &mut RunRow,
     filter: &RunFilter,
-    ends: &mut Ends,
-) -> Done<Option<Run>> {
+    ends: &mut EventEnds,
+) -> OpResult<Option<Run>> {
     let state = run.seen(reading.now);
     let fits = filter.states.is_empty() || filter.states.contains(&state);
     if !fits || run.has(flag::HIDDEN) {
         return Ok(None);
     }
-    ends.tell(reading.conn, run)?;
+    ends.set_next_event(reading.conn, run)?;
     run.run(reading.now).map(Some)
 }
 
@@ -80,7 +80,7 @@ fn runs_of_tenant(
     filter: &RunFilter,
     after: Option<PageToken>,
     limit: usize,
-) -> Done<Listing<Run>> {
+) -> OpResult<Listing<Run>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {RUN} FROM {RUN_TABLES} WHERE r.tenant=?1 AND r.id<?2 AND t.stage=0 ORDER BY r.id DESC"
@@ -97,15 +97,15 @@ fn runs_of_tenant(
     };
     let mut statement = prepare(reading.conn, &SQL)?;
     let mut rows = statement.query((tenant, before))?;
-    let mut ends = Ends::default();
+    let mut ends = EventEnds::default();
     let mut found = Vec::new();
     let mut last = None;
-    let mut looked = 0;
+    let mut scanned = 0;
     while let Some(row) = rows.next()? {
-        if found.len() == limit || looked == LOOK {
+        if found.len() == limit || scanned == SCAN_LIMIT {
             return Ok(Listing { found, next: last });
         }
-        looked += 1;
+        scanned += 1;
         let mut run = RunRow::read(row)?;
         last = Some(token_of(run.id));
         if let Some(run) = wanted(reading, &mut run, filter, &mut ends)? {
@@ -144,7 +144,7 @@ enum Source {
 }
 
 impl OfThread {
-    fn new(conn: &Connection, thread: i64, before: i64) -> Done<Self> {
+    fn new(conn: &Connection, thread: i64, before: i64) -> OpResult<Self> {
         let mut list = Self {
             heads: Vec::new(),
             last: before,
@@ -166,7 +166,7 @@ impl OfThread {
     }
 
     /// Take a source up again with its next run.
-    fn push(&mut self, conn: &Connection, mut source: Source) -> Done<()> {
+    fn push(&mut self, conn: &Connection, mut source: Source) -> OpResult<()> {
         let next = match &mut source {
             Source::Rows(rows) => rows.pop(),
             Source::Timeline(tl, end) => {
@@ -184,7 +184,7 @@ impl OfThread {
         Ok(())
     }
 
-    fn next(&mut self, conn: &Connection) -> Done<Option<i64>> {
+    fn next(&mut self, conn: &Connection) -> OpResult<Option<i64>> {
         loop {
             let newest = self
                 .heads
@@ -206,7 +206,7 @@ impl OfThread {
 }
 
 /// The first position of a timeline whose run is not before a row: found by halving.
-fn end_of(conn: &Connection, tl: i64, before: i64) -> Done<i64> {
+fn end_of(conn: &Connection, tl: i64, before: i64) -> OpResult<i64> {
     let sql = "SELECT max(first) FROM node WHERE tl=?";
     let last: Option<i64> = one(conn, sql, [tl], |row| row.get(0))?.flatten();
     let (mut low, mut high) = (0, last.unwrap_or(0).saturating_add(1));

@@ -1,22 +1,23 @@
 //! Parking, ending, cancelling and claiming runs.
 
+use crate::engines::sqlite::ops::approvals;
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use crate::engines::sqlite::events;
 use crate::engines::sqlite::events::flush::{is_stored, last_events};
-use crate::engines::sqlite::fault::{Done, missing};
-use crate::engines::sqlite::ops::begin::{not_busy, started};
-use crate::engines::sqlite::ops::lease::admit_events;
+use crate::engines::sqlite::op_error::{OpResult, not_found};
+use crate::engines::sqlite::ops::begin::{check_free, started};
+use crate::engines::sqlite::ops::lease::run_of_lease_with_events;
 use crate::engines::sqlite::ops::line;
 use crate::engines::sqlite::rows::find::{run_by_row, run_to_write, shown_run};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::{Claim, End, Flush, Lease, Place, Run, RunId, RunState, Started, TenantScope, rules};
 
 /// Whether events that come with an end are there already, or there are none.
-fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> Done<bool> {
+fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> OpResult<bool> {
     match events {
         Some(events) if events.count > 0 => is_stored(tx, row, events),
         _ => Ok(true),
@@ -29,8 +30,8 @@ pub(crate) fn park(
     scope: &TenantScope,
     lease: Lease,
     events: Option<&Flush>,
-) -> Done<()> {
-    let row = admit_events(tx, scope, lease)?;
+) -> OpResult<()> {
+    let row = run_of_lease_with_events(tx, scope, lease)?;
     if row.state == RunState::Parked && has_events(tx, &row, events)? {
         return Ok(());
     }
@@ -39,14 +40,14 @@ pub(crate) fn park(
     let sql = "UPDATE run SET state=?, owner=NULL, next_event=?, progress=? WHERE run=?";
     let parked = RunState::Parked.code();
     run_sql(tx.conn, sql, (parked, int(next), int(tx.now), row.row))?;
-    events::settle(tx, row.worked(), row.next_event, events)?;
-    tx.then(Effect::Settled(row.id));
+    events::move_out(tx, row.owned(), row.next_event, events)?;
+    tx.after_commit(CacheUpdate::Settled(row.id));
     Ok(())
 }
 
 /// End a run without publishing.
-pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> Done<()> {
-    let row = admit_events(tx, scope, lease)?;
+pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End) -> OpResult<()> {
+    let row = run_of_lease_with_events(tx, scope, lease)?;
     let (state, withdraws) = rules::publish::stopped(end.how);
     let note = end.note.as_ref().map(RawJson::get);
     let events = end.events.as_ref();
@@ -61,16 +62,16 @@ pub(crate) fn end(tx: &mut Tx<'_>, scope: &TenantScope, lease: Lease, end: &End)
         sql,
         params![state.code(), int(next), int(tx.now), note, row.row],
     )?;
-    events::settle(tx, row.worked(), row.next_event, events)?;
+    events::move_out(tx, row.owned(), row.next_event, events)?;
     if withdraws {
-        crate::engines::sqlite::ops::approvals::withdraw(tx, row.row)?;
+        approvals::withdraw(tx, row.row)?;
     }
-    tx.then(Effect::Settled(row.id));
+    tx.after_commit(CacheUpdate::Settled(row.id));
     Ok(())
 }
 
 /// Ask for the end of a run.
-pub(crate) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<Run> {
+pub(crate) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> OpResult<Run> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let mut row = shown_run(tx.conn, tenant, run)?;
     if !row.state.is_settled() && !row.has(flag::CANCELLING) {
@@ -78,9 +79,9 @@ pub(crate) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<R
         run_sql(tx.conn, sql, (flag::CANCELLING, row.row))?;
         row.flags |= flag::CANCELLING;
         // What is remembered of the run does not have the flag.
-        tx.then(Effect::Forget(run));
+        tx.after_commit(CacheUpdate::ForgetRun(run));
     }
-    events::tell_next(tx, &mut row)?;
+    events::set_next_event(tx, &mut row)?;
     row.run(tx.now)
 }
 
@@ -92,11 +93,11 @@ pub(crate) fn claim(
     seen: u32,
     claim: Claim,
     in_line: Option<(RunId, Place)>,
-) -> Done<Started> {
+) -> OpResult<Started> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, run)?;
     let thread = row.thread_id.clone();
-    let thread = thread.ok_or_else(|| missing("run", &run))?;
+    let thread = thread.ok_or_else(|| not_found("run", &run))?;
     rules::lease::claimed_epoch(run, seen, row.epoch)?;
     let state = row.seen(tx.now);
     let mine = row.state == RunState::Running && row.owner == Some(tx.owner);
@@ -108,7 +109,7 @@ pub(crate) fn claim(
     };
     rules::lease::claim(&of, claim)?;
     if rules::lease::claim_needs_free_thread(state, row.has(flag::LEASED)) {
-        not_busy(tx, row.thread, &thread)?;
+        check_free(tx, row.thread, &thread)?;
     }
     let turn = match in_line.filter(|_| row.has(flag::LEASED)) {
         Some((waiter, place)) => Some((line::turn(tx, row.thread, &thread, waiter)?, place)),
@@ -128,33 +129,33 @@ pub(crate) fn claim(
     run_sql(tx.conn, sql, values)?;
     if row.state == RunState::Running {
         // What the owner before has stored goes on with the run, whatever becomes of its slots.
-        events::gather(tx, row.worked())?;
+        events::move_stored_out(tx, row.owned())?;
         events::sweep(tx, Some(row.row))?;
     }
     if let Some((turn, place)) = turn {
         line::take_turn(tx, turn, place)?;
     }
-    tx.then(Effect::Forget(run));
+    tx.after_commit(CacheUpdate::ForgetRun(run));
     // One of this process is counted already.
     if !mine {
-        tx.then(Effect::Began);
+        tx.after_commit(CacheUpdate::Began);
     }
     let after = run_by_row(tx.conn, row.row)?;
-    started(tx, &after.ok_or_else(|| missing("run", &run))?)
+    started(tx, &after.ok_or_else(|| not_found("run", &run))?)
 }
 
 /// Hide a run.
-pub(crate) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> Done<()> {
+pub(crate) fn hide(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> OpResult<()> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, run)?;
     let sql = "UPDATE run SET flags=flags|? WHERE run=?";
     run_sql(tx.conn, sql, (flag::HIDDEN, row.row))?;
-    tx.then(Effect::Forget(run));
+    tx.after_commit(CacheUpdate::ForgetRun(run));
     Ok(())
 }
 
 /// Note that the answers of runs were delivered.
-pub(crate) fn note_delivered(tx: &mut Tx<'_>, scope: &TenantScope, runs: &[RunId]) -> Done<()> {
+pub(crate) fn note_delivered(tx: &mut Tx<'_>, scope: &TenantScope, runs: &[RunId]) -> OpResult<()> {
     let tenant = tx.known_tenant(scope.tenant())?;
     // A row that has the note is not written again.
     let sql = "UPDATE run SET flags=flags|?3 WHERE tenant=?1 AND id=?2 AND flags & ?3=0";

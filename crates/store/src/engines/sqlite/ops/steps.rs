@@ -1,40 +1,47 @@
 //! Steps: what the model said, and the calls that follow from it.
 
+use crate::engines::sqlite::events::flush;
+use crate::engines::sqlite::ops::approvals;
+use crate::engines::sqlite::ops::threads;
 use rusqlite::params;
 use throughline_model::json::RawJson;
 
 use crate::digest::Digest;
-use crate::engines::sqlite::cache::Live;
+use crate::engines::sqlite::cache::CachedRun;
 use crate::engines::sqlite::events::append;
-use crate::engines::sqlite::fault::{Done, exists};
-use crate::engines::sqlite::ops::lease::{admit_events, cached, load, lost};
+use crate::engines::sqlite::op_error::{OpResult, exists};
+use crate::engines::sqlite::ops::lease::{
+    cached_run, changed_under_lock, load_run, run_of_lease_with_events,
+};
 use crate::engines::sqlite::ops::publish::{check_version, is_open, last_of_steps};
+use crate::engines::sqlite::rows::checksum::checksum;
 use crate::engines::sqlite::rows::find::node_at;
-use crate::engines::sqlite::rows::items::{self, Ready};
-use crate::engines::sqlite::rows::nodes::{NewState, NodeOf, Seen, publish_node, unpublished};
-use crate::engines::sqlite::rows::seal::seal;
+use crate::engines::sqlite::rows::items::{self, PreparedItem};
+use crate::engines::sqlite::rows::nodes::{
+    Lookahead, NewNode, NewState, publish_node, unpublished,
+};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::trials;
 use crate::{Flush, Lease, Published, RunId, Step, TenantScope, Version, rules};
 
 /// A step, ready to be stored.
-pub(crate) struct ReadyStep {
+pub(crate) struct PreparedStep {
     pub(crate) step: Step,
-    items: Vec<Ready>,
+    items: Vec<PreparedItem>,
     state: Option<NewState>,
     /// Says whether another step is the same.
     content: Digest,
 }
 
-impl ReadyStep {
+impl PreparedStep {
     /// Prepare a step whose first item will probably have the number `first`.
-    pub(crate) fn new(scope: &TenantScope, run: RunId, first: u32, step: &Step) -> Done<Self> {
+    pub(crate) fn new(scope: &TenantScope, run: RunId, first: u32, step: &Step) -> OpResult<Self> {
         rules::step::check(step)?;
         let state = step.node.as_ref().and_then(|node| node.state.as_ref());
         Ok(Self {
-            items: Ready::list(scope.tenant(), run, first, &step.items),
+            items: PreparedItem::list(scope.tenant(), run, first, &step.items),
             state: state.map(|state| NewState::new(scope, run, step.no, state)),
             content: rules::step::content(step),
             step: step.clone(),
@@ -47,25 +54,23 @@ pub(crate) fn step(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     lease: Lease,
-    ready: &ReadyStep,
-) -> Done<Option<Published>> {
-    let step = &ready.step;
+    prepared: &PreparedStep,
+) -> OpResult<Option<Published>> {
+    let step = &prepared.step;
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    if let Some(live) = cached(tx.shared, scope, lease) {
+    if let Some(live) = cached_run(tx.shared, scope, lease) {
         let events = step.events.as_ref();
         // Results may have come in the same group, unseen by what is remembered.
         let fits = (step.node.is_none() || !live.calls)
             && live.next_step == step.no
-            && events.is_none_or(|events| {
-                crate::engines::sqlite::events::flush::is_next(tx, &live, events)
-            });
-        if fits && let Some(done) = write_step(tx, tenant, (*live).clone(), ready)? {
+            && events.is_none_or(|events| flush::is_next(tx, &live, events));
+        if fits && let Some(done) = write_step(tx, tenant, (*live).clone(), prepared)? {
             return Ok(done);
         }
     }
-    let row = admit_events(tx, scope, lease)?;
+    let row = run_of_lease_with_events(tx, scope, lease)?;
     if trials::unless("repeat-refused", step.no < row.next_step)
-        && let Some(answer) = repeated_step(tx, &row, ready)?
+        && let Some(answer) = repeated_step(tx, &row, prepared)?
     {
         return Ok(answer);
     }
@@ -75,23 +80,27 @@ pub(crate) fn step(
     if step.node.is_some() && row.has(flag::LEASED) {
         check_version(tx, &row)?;
     }
-    let live = load(tx, scope, &row)?;
-    write_step(tx, tenant, live, ready)?.ok_or_else(|| lost(&row))
+    let live = load_run(tx, scope, &row)?;
+    write_step(tx, tenant, live, prepared)?.ok_or_else(|| changed_under_lock(&row))
 }
 
-fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Option<Published>>> {
+fn repeated_step(
+    tx: &Tx<'_>,
+    row: &RunRow,
+    prepared: &PreparedStep,
+) -> OpResult<Option<Option<Published>>> {
     let sql = "SELECT content, flags, version FROM step WHERE run=? AND no=?";
-    let key = (row.row, ready.step.no);
+    let key = (row.row, prepared.step.no);
     let stored = one(tx.conn, sql, key, |row| {
         Ok((row.get::<_, Digest>(0)?, row.get::<_, u32>(1)?, row.get(2)?))
     })?;
     let Some((content, flags, version)) = stored else {
         return Ok(None);
     };
-    if trials::unless("repeat-other", content != ready.content) {
+    if trials::unless("repeat-other", content != prepared.content) {
         return Ok(None);
     }
-    if ready.step.node.is_none() {
+    if prepared.step.node.is_none() {
         return Ok(Some(None));
     }
     // Its node, or the one before if it had nothing to publish.
@@ -114,10 +123,10 @@ fn repeated_step(tx: &Tx<'_>, row: &RunRow, ready: &ReadyStep) -> Done<Option<Op
 fn write_step(
     tx: &mut Tx<'_>,
     tenant: i64,
-    mut live: Live,
-    ready: &ReadyStep,
-) -> Done<Option<Option<Published>>> {
-    let step = &ready.step;
+    mut live: CachedRun,
+    prepared: &PreparedStep,
+) -> OpResult<Option<Option<Published>>> {
+    let step = &prepared.step;
     let conn = tx.conn;
     for approval in &step.approvals {
         let sql = "SELECT run, step FROM approval WHERE tenant=? AND id=?";
@@ -129,9 +138,9 @@ fn write_step(
             None => {}
         }
     }
-    let originals = items::resolve(conn, tenant, &ready.items)?;
+    let originals = items::resolve(conn, tenant, &prepared.items)?;
     let first = live.next_item;
-    let said = rules::items::after(first - 1, ready.items.len())?;
+    let said = rules::items::after(first - 1, prepared.items.len())?;
     let next_item = rules::items::after(said, step.calls.len())? + 1;
     let (count, calls) = (said + 1 - first, next_item - 1 - said);
     let to = match (&step.node, count) {
@@ -163,25 +172,20 @@ fn write_step(
         return Ok(None);
     }
     let run = (live.row, live.id);
-    for mark in items::insert_all(tx, &live.tenant, run, first, &ready.items, &originals)? {
-        live.mark(mark);
+    for summary in items::insert_all(tx, &live.tenant, run, first, &prepared.items, &originals)? {
+        live.add_summary(summary);
     }
-    insert_calls(tx, &live, ready, said + 1)?;
-    crate::engines::sqlite::ops::approvals::insert(
-        tx,
-        tenant,
-        (live.thread, live.row),
-        &step.approvals,
-    )?;
-    crate::engines::sqlite::ops::threads::dequeue(tx, live.thread, &step.dequeue)?;
+    insert_calls(tx, &live, prepared, said + 1)?;
+    approvals::insert(tx, tenant, (live.thread, live.row), &step.approvals)?;
+    threads::dequeue(tx, live.thread, &step.dequeue)?;
     if let Some(events) = &step.events {
-        append(tx, live.worked(), events)?;
+        append(tx, live.owned(), events)?;
     }
     live.next_step = step.no + 1;
     live.next_item = next_item;
     live.next_event = next_event;
     live.calls |= calls > 0;
-    let published = publish_step(tx, tenant, &mut live, ready, (to, open))?;
+    let published = publish_step(tx, tenant, &mut live, prepared, (to, open))?;
     let node = live
         .published
         .filter(|(_, _, no)| *no == step.no && published.is_some());
@@ -196,11 +200,11 @@ fn write_step(
         node.map(|(_, at, _)| int(at)),
         if moved { flag::MOVED } else { 0 },
         int(published.map_or(live.version, |published| published.version.0)),
-        ready.content,
+        prepared.content,
         step.note.as_ref().map(RawJson::get),
     ];
     run_sql(conn, sql, values)?;
-    tx.then(Effect::Live(live.into()));
+    tx.after_commit(CacheUpdate::Run(live.into()));
     Ok(Some(published))
 }
 
@@ -208,47 +212,52 @@ fn write_step(
 fn publish_step(
     tx: &mut Tx<'_>,
     tenant: i64,
-    live: &mut Live,
-    ready: &ReadyStep,
+    live: &mut CachedRun,
+    prepared: &PreparedStep,
     (to, open): (u32, bool),
-) -> Done<Option<Published>> {
-    let step = &ready.step;
+) -> OpResult<Option<Published>> {
+    let step = &prepared.step;
     if step.node.is_none() {
         return Ok(None);
     }
     if to < live.from {
         return unpublished(tx, live).map(Some);
     }
-    let of = NodeOf {
+    let of = NewNode {
         step: step.no,
         to,
         open,
-        state: ready.state.as_ref(),
+        state: prepared.state.as_ref(),
         created: tx.now,
-        seen: Seen::default(),
+        seen: Lookahead::default(),
     };
     let published = publish_node(tx, live, &of, tenant)?;
     let (tl, at, no) = live.published.unwrap_or_default();
     let sql = "UPDATE run SET pub_tl=?, pub_first=?, pub_step=?, version=?, flags=flags & 255 | ? WHERE run=?";
-    let sealed = seal(&live.id, live.flags, live.published);
-    let values = (tl, int(at), no, int(live.version), sealed, live.row);
+    let sum = checksum(&live.id, live.flags, live.published);
+    let values = (tl, int(at), no, int(live.version), sum, live.row);
     run_sql(tx.conn, sql, values)?;
     Ok(Some(published))
 }
 
-fn insert_calls(tx: &Tx<'_>, live: &Live, ready: &ReadyStep, first: u32) -> Done<()> {
+fn insert_calls(
+    tx: &Tx<'_>,
+    live: &CachedRun,
+    prepared: &PreparedStep,
+    first: u32,
+) -> OpResult<()> {
     let sql =
         "INSERT INTO call(run, step, pos, state, effect, epoch, result_no, call, tool, approval)
       VALUES(?,?,?,?,?,?,?,?,?,?)";
-    for (position, call) in (0u32..).zip(&ready.step.calls) {
-        let approval = ready
+    for (position, call) in (0u32..).zip(&prepared.step.calls) {
+        let approval = prepared
             .step
             .approvals
             .iter()
             .find(|approval| approval.position == position);
         let values = params![
             live.row,
-            ready.step.no,
+            prepared.step.no,
             position,
             call.state.code(),
             call.effect.code(),

@@ -1,24 +1,26 @@
 //! Threads: making, forking, changing and deleting them, and their queues.
 
+use crate::engines::sqlite::events;
+use crate::engines::sqlite::rows;
 use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
 
-use crate::engines::sqlite::fault::{Done, exists, missing};
+use crate::engines::sqlite::op_error::{OpResult, exists, not_found};
 use crate::engines::sqlite::rows::find::{
-    aliases, place, shown_thread, thread_by_id, thread_by_row,
+    aliases, shown_thread, thread_and_node, thread_by_id, thread_by_row,
 };
 use crate::engines::sqlite::rows::items::original;
 use crate::engines::sqlite::rows::nodes::minute;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{NodeRow, SHOWN, int, moved_by_code, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::{
     Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
     rules,
 };
 
 /// Refuse names that are taken.
-pub(crate) fn check_new(conn: &Connection, tenant: i64, new: &NewThread) -> Done<()> {
+pub(crate) fn check_new(conn: &Connection, tenant: i64, new: &NewThread) -> OpResult<()> {
     let sql = "SELECT 1 FROM thread WHERE tenant=? AND id=?";
     if one(conn, sql, (tenant, new.id.as_str()), |_| Ok(()))?.is_some() {
         return Err(exists("thread", &new.id));
@@ -27,7 +29,7 @@ pub(crate) fn check_new(conn: &Connection, tenant: i64, new: &NewThread) -> Done
 }
 
 /// Refuse names that belong to another thread.
-fn check_aliases(conn: &Connection, tenant: i64, new: &[Alias], own: Option<i64>) -> Done<()> {
+fn check_aliases(conn: &Connection, tenant: i64, new: &[Alias], own: Option<i64>) -> OpResult<()> {
     for alias in new {
         let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
         let key = (tenant, &alias.kind, &alias.name);
@@ -37,7 +39,7 @@ fn check_aliases(conn: &Connection, tenant: i64, new: &[Alias], own: Option<i64>
     Ok(())
 }
 
-fn add_aliases(conn: &Connection, tenant: i64, thread: i64, new: &[Alias]) -> Done<()> {
+fn add_aliases(conn: &Connection, tenant: i64, thread: i64, new: &[Alias]) -> OpResult<()> {
     for alias in new {
         // The same name given twice is one name.
         let sql =
@@ -60,7 +62,7 @@ pub(crate) fn insert(
     tenant: i64,
     new: &NewThread,
     how: Option<&Insert<'_>>,
-) -> Done<Option<i64>> {
+) -> OpResult<Option<i64>> {
     let created = how.map_or(tx.now, |how| how.created);
     let head = how.and_then(|how| how.head);
     let sql = "INSERT OR IGNORE INTO thread(tenant, id, head_tl, head_first, borrowed, version, created, touched, recent, stage, since,
@@ -96,12 +98,12 @@ pub(crate) fn insert_new(
     tenant: i64,
     new: &NewThread,
     how: Option<&Insert<'_>>,
-) -> Done<i64> {
+) -> OpResult<i64> {
     insert(tx, tenant, new, how)?.ok_or_else(|| exists("thread", &new.id))
 }
 
 /// Make a thread unless there is one.
-pub(crate) fn create(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread) -> Done<()> {
+pub(crate) fn create(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread) -> OpResult<()> {
     if let Some(tenant) = tx.known_tenant(scope.tenant())? {
         let sql = "SELECT thread FROM thread WHERE tenant=? AND id=? AND stage=0";
         let own = one(tx.conn, sql, (tenant, new.id.as_str()), |row| row.get(0))?;
@@ -116,9 +118,9 @@ pub(crate) fn create(tx: &mut Tx<'_>, scope: &TenantScope, new: &NewThread) -> D
 }
 
 /// Make a thread that goes on from a node.
-pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Thread> {
+pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> OpResult<Thread> {
     let known = tx.known_tenant(scope.tenant())?;
-    let (_, node) = place(tx.conn, known, &fork.from, tx.now)?;
+    let (_, node) = thread_and_node(tx.conn, known, &fork.from, tx.now)?;
     let tenant = known.unwrap_or(0);
     if let Some(row) = thread_by_id(tx.conn, tenant, &fork.thread.id, SHOWN)? {
         let thread = row.thread(aliases(tx.conn, row.row)?)?;
@@ -137,7 +139,7 @@ pub(crate) fn fork(tx: &mut Tx<'_>, scope: &TenantScope, fork: &Fork) -> Done<Th
     let thread = thread_by_row(tx.conn, row)?;
     let names = aliases(tx.conn, row)?;
     thread
-        .ok_or_else(|| missing("thread", &fork.thread.id))?
+        .ok_or_else(|| not_found("thread", &fork.thread.id))?
         .thread(names)
 }
 
@@ -147,7 +149,7 @@ pub(crate) fn patch(
     scope: &TenantScope,
     id: &ThreadId,
     patch: &ThreadPatch,
-) -> Done<Thread> {
+) -> OpResult<Thread> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let thread = shown_thread(tx.conn, tenant, id)?;
     let tenant = tenant.unwrap_or(0);
@@ -174,7 +176,7 @@ pub(crate) fn patch(
 }
 
 /// Delete a thread: gone for readers now, swept up later.
-pub(crate) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Done<()> {
+pub(crate) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> OpResult<()> {
     let Some(tenant) = tx.known_tenant(scope.tenant())? else {
         return Ok(());
     };
@@ -182,12 +184,12 @@ pub(crate) fn delete(tx: &mut Tx<'_>, scope: &TenantScope, id: &ThreadId) -> Don
     let Some(thread) = thread_by_id(tx.conn, tenant, id, SHOWN)? else {
         return Ok(());
     };
-    tx.then(Effect::ForgetHead((tenant, id.clone())));
-    forget(tx, thread.row)
+    tx.after_commit(CacheUpdate::ForgetHead((tenant, id.clone())));
+    mark_deleted(tx, thread.row)
 }
 
 /// Take a thread out of sight.
-pub(crate) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
+pub(crate) fn mark_deleted(tx: &mut Tx<'_>, thread: i64) -> OpResult<()> {
     let conn = tx.conn;
     // Threads that kept nodes for this thread's head may let them go.
     let sql = "UPDATE thread SET stage=2 WHERE stage=3 AND thread=
@@ -202,8 +204,8 @@ pub(crate) fn forget(tx: &mut Tx<'_>, thread: i64) -> Done<()> {
     // A higher epoch: whatever is remembered of them elsewhere no longer fits.
     let sql = "UPDATE run SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL";
     run_sql(conn, sql, [thread])?;
-    tx.log.distrust();
-    tx.then(Effect::Moved(thread));
+    tx.log.expect_changes();
+    tx.after_commit(CacheUpdate::ThreadMoved(thread));
     Ok(())
 }
 
@@ -213,7 +215,7 @@ pub(crate) fn enqueue(
     scope: &TenantScope,
     id: &ThreadId,
     body: &RawJson,
-) -> Done<QueueNo> {
+) -> OpResult<QueueNo> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let thread = shown_thread(tx.conn, tenant, id)?;
     let sql = "INSERT INTO queue(thread, body) VALUES(?,?)";
@@ -222,7 +224,7 @@ pub(crate) fn enqueue(
 }
 
 /// Take messages out of a queue. Those that are gone already are no matter.
-pub(crate) fn dequeue(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<()> {
+pub(crate) fn dequeue(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> OpResult<()> {
     for no in numbers {
         let sql = "DELETE FROM queue WHERE no=? AND thread=?";
         run_sql(tx.conn, sql, (int(*no), thread))?;
@@ -231,7 +233,7 @@ pub(crate) fn dequeue(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<()>
 }
 
 /// Whether one of these messages still waits in a queue.
-pub(crate) fn is_queued(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<bool> {
+pub(crate) fn is_queued(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> OpResult<bool> {
     for no in numbers {
         let sql = "SELECT 1 FROM queue WHERE no=? AND thread=?";
         if one(tx.conn, sql, (int(*no), thread), |_| Ok(()))?.is_some() {
@@ -242,7 +244,11 @@ pub(crate) fn is_queued(tx: &Tx<'_>, thread: i64, numbers: &[QueueNo]) -> Done<b
 }
 
 /// What waits in a queue.
-pub(crate) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Done<Vec<Queued>> {
+pub(crate) fn queue(
+    conn: &Connection,
+    tenant: Option<i64>,
+    id: &ThreadId,
+) -> OpResult<Vec<Queued>> {
     let thread = shown_thread(conn, tenant, id)?;
     let mut statement = prepare(
         conn,
@@ -254,7 +260,7 @@ pub(crate) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Do
     let mut queue = Vec::new();
     for row in rows {
         let (no, body) = row?;
-        if let Some(body) = crate::engines::sqlite::rows::json(Some(body), "a queued message")? {
+        if let Some(body) = rows::json(Some(body), "a queued message")? {
             queue.push(Queued { no, body });
         }
     }
@@ -262,7 +268,12 @@ pub(crate) fn queue(conn: &Connection, tenant: Option<i64>, id: &ThreadId) -> Do
 }
 
 /// Remove the body of an item.
-pub(crate) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &str) -> Done<()> {
+pub(crate) fn redact(
+    tx: &mut Tx<'_>,
+    scope: &TenantScope,
+    item: ItemRef,
+    by: &str,
+) -> OpResult<()> {
     let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
     let first = original(tx.conn, tenant, item)?;
     let (run, no) = (first.run, first.at.no);
@@ -274,8 +285,8 @@ pub(crate) fn redact(tx: &mut Tx<'_>, scope: &TenantScope, item: ItemRef, by: &s
             "UPDATE item SET body=NULL WHERE run=? AND no=?",
             (run, no),
         )?;
-        crate::engines::sqlite::events::redact(tx, run)?;
-        tx.then(Effect::Erased);
+        events::redact(tx, run)?;
+        tx.after_commit(CacheUpdate::Erased);
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::{Connection, Row};
 
 use crate::digest::{self, Digest, NodeFields};
-use crate::engines::sqlite::cache::{Caches, Checkedness, Line, lock};
-use crate::engines::sqlite::fault::{Done, Stop, corrupt};
-use crate::engines::sqlite::rows::find::{holding, line, node_at, node_before};
+use crate::engines::sqlite::cache::{Caches, TimelineChain, Verified, lock};
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt};
+use crate::engines::sqlite::rows::find::{node_at, node_before, node_on_chain, timeline_chain};
 use crate::engines::sqlite::rows::items::PACKED;
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{NodeRow, int, num};
@@ -26,7 +26,7 @@ pub(crate) struct Branch<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) caches: &'a Caches,
     pub(crate) tenant: &'a Tenant,
-    pub(crate) line: Arc<Line>,
+    pub(crate) chain: Arc<TimelineChain>,
     pub(crate) last: Position,
 }
 
@@ -37,38 +37,38 @@ impl<'a> Branch<'a> {
         caches: &'a Caches,
         tenant: &'a Tenant,
         node: &NodeRow,
-    ) -> Done<Self> {
+    ) -> OpResult<Self> {
         Ok(Self {
             conn,
             caches,
             tenant,
-            line: line(conn, caches, node.tl)?,
+            chain: timeline_chain(conn, caches, node.tl)?,
             last: node.last,
         })
     }
 
     /// The parts of timelines that it consists of.
     pub(crate) fn stretches(&self) -> Vec<Stretch> {
-        stretches(&self.line, self.last)
+        stretches(&self.chain, self.last)
     }
 
     /// The items at the positions from `lo` to `hi`, for the shared reader of messages.
     pub(crate) fn fetch(&self, lo: Position, hi: Position) -> Result<Vec<Item>> {
-        self.items(lo, hi).map_err(Stop::into_error)
+        self.items(lo, hi).map_err(OpError::into_error)
     }
 
-    fn items(&self, lo: Position, hi: Position) -> Done<Vec<Item>> {
+    fn items(&self, lo: Position, hi: Position) -> OpResult<Vec<Item>> {
         // From the end backwards, one range of each timeline on the way.
         let mut ranges = Vec::new();
-        let mut line = &self.line;
+        let mut chain = &self.chain;
         let mut end = hi.min(self.last);
         while end >= lo {
-            if end > line.fork {
-                ranges.push((line.tl, lo.max(line.fork + 1), end));
+            if end > chain.fork {
+                ranges.push((chain.tl, lo.max(chain.fork + 1), end));
             }
-            end = end.min(line.fork);
-            match &line.parent {
-                Some(parent) => line = parent,
+            end = end.min(chain.fork);
+            match &chain.parent {
+                Some(parent) => chain = parent,
                 None => break,
             }
         }
@@ -85,9 +85,9 @@ impl<'a> Branch<'a> {
     }
 
     /// What is missing of a range of positions.
-    fn missing(&self, lo: Position, hi: Position) -> Done<Stop> {
+    fn missing(&self, lo: Position, hi: Position) -> OpResult<OpError> {
         for position in lo..=hi {
-            let found = holding(self.conn, &self.line, position)?;
+            let found = node_on_chain(self.conn, &self.chain, position)?;
             let Some(node) = found.filter(|node| node.last >= position) else {
                 let site = DamageSite::default().at_position(position);
                 return Ok(corrupt(site, "no node holds it"));
@@ -105,14 +105,14 @@ impl<'a> Branch<'a> {
 }
 
 /// The parts of the branch that ends at a position of a timeline.
-pub(crate) fn stretches(line: &Arc<Line>, last: Position) -> Vec<Stretch> {
+pub(crate) fn stretches(chain: &Arc<TimelineChain>, last: Position) -> Vec<Stretch> {
     let mut found = Vec::new();
     let mut end = last;
-    let mut next = Some(line);
-    while let Some(line) = next {
-        found.push((line.tl, end));
-        end = end.min(line.fork);
-        next = line.parent.as_ref();
+    let mut next = Some(chain);
+    while let Some(chain) = next {
+        found.push((chain.tl, end));
+        end = end.min(chain.fork);
+        next = chain.parent.as_ref();
     }
     found
 }
@@ -162,7 +162,7 @@ fn range(
     lo: Position,
     hi: Position,
     items: &mut Vec<Item>,
-) -> Done<()> {
+) -> OpResult<()> {
     // Only what is needed for every item; the rest of a node is read when it is checked.
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
@@ -196,7 +196,7 @@ fn range(
             });
         }
         let Some(node) = &mut node else { continue };
-        let check = node.known != Some(Checkedness::Whole);
+        let check = node.known != Some(Verified::WithItems);
         let no: u32 = row.get(6)?;
         let read =
             readable(row, 5, node.run).and_then(|stored| item(conn, branch.tenant, stored, check));
@@ -216,27 +216,27 @@ struct Served {
     digest: Digest,
     run: RunId,
     first_item: u32,
-    known: Option<Checkedness>,
+    known: Option<Verified>,
     items: u64,
 }
 
 /// Remember what was checked of a node.
 fn finish(branch: &Branch<'_>, node: Option<Served>) {
     if let Some(node) = node
-        && node.known != Some(Checkedness::Whole)
+        && node.known != Some(Verified::WithItems)
     {
         let whole = node.items == node.last + 1 - node.first;
         let checked = if whole {
-            Checkedness::Whole
+            Verified::WithItems
         } else {
-            Checkedness::Chain
+            Verified::NodeAlone
         };
         lock(&branch.caches.checked).insert(node.digest, checked);
     }
 }
 
 /// Check that a node has the items, the state and the node before that it was made of.
-fn check_node(branch: &Branch<'_>, tl: i64, first: Position) -> Done<()> {
+fn check_node(branch: &Branch<'_>, tl: i64, first: Position) -> OpResult<()> {
     let found = node_at(branch.conn, tl, first)?;
     let site = || DamageSite::default().at_position(first);
     let node = &found.ok_or_else(|| corrupt(site(), "its node is missing"))?;
@@ -249,7 +249,7 @@ fn check_node(branch: &Branch<'_>, tl: i64, first: Position) -> Done<()> {
 }
 
 /// Damage of a node that does not start where the one before ends.
-pub(crate) fn misplaced(node: &NodeRow, last_before: Position) -> Stop {
+pub(crate) fn misplaced(node: &NodeRow, last_before: Position) -> OpError {
     let next = last_before + 1;
     if next < node.first {
         let site = DamageSite::default().at_position(next);
@@ -271,7 +271,7 @@ pub(crate) fn check_digest(
     tenant: &Tenant,
     node: &NodeRow,
     before: Option<&NodeRow>,
-) -> Done<()> {
+) -> OpResult<()> {
     let mut statement = prepare(
         conn,
         "SELECT digest FROM item WHERE run=? AND no BETWEEN ? AND ? ORDER BY no",
@@ -314,7 +314,7 @@ fn blamed(
     tenant: &Tenant,
     node: &NodeRow,
     before: Option<&NodeRow>,
-) -> Done<Option<Stop>> {
+) -> OpResult<Option<OpError>> {
     if !node.possible || trials::planted("damage-node-blamed") {
         return Ok(None);
     }
@@ -350,13 +350,18 @@ fn blamed(
 }
 
 /// An item as it is stored; if one of its columns cannot be, it is damaged.
-pub(crate) fn readable(row: &Row<'_>, at: usize, run: RunId) -> Done<ItemRow> {
+pub(crate) fn readable(row: &Row<'_>, at: usize, run: RunId) -> OpResult<ItemRow> {
     let no = row.get(at + 1)?;
-    ItemRow::read(row, at, run).map_err(|error| Stop::from(error).of(ItemRef { run, no }))
+    ItemRow::read(row, at, run).map_err(|error| OpError::from(error).of(ItemRef { run, no }))
 }
 
 /// An item with its bytes, or with who removed them.
-pub(crate) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool) -> Done<Item> {
+pub(crate) fn item(
+    conn: &Connection,
+    tenant: &Tenant,
+    row: ItemRow,
+    check: bool,
+) -> OpResult<Item> {
     let Some(kind) = ItemKind::of(row.kind & !PACKED) else {
         return Err(corrupt(row.at, "its kind is not known"));
     };
@@ -403,7 +408,7 @@ pub(crate) fn item(conn: &Connection, tenant: &Tenant, row: ItemRow, check: bool
     })
 }
 
-fn original_of(conn: &Connection, row: &ItemRow, original: i64) -> Done<ItemRow> {
+fn original_of(conn: &Connection, row: &ItemRow, original: i64) -> OpResult<ItemRow> {
     let sql =
         format!("SELECT r.id, {ITEM} FROM item i CROSS JOIN run r ON r.run=i.run WHERE i.item=?");
     let found = one(conn, &sql, [original], |row| {
@@ -420,7 +425,7 @@ fn body(
     row: &ItemRow,
     kind: ItemKind,
     check: bool,
-) -> Done<Result<Arc<[u8]>, Redaction>> {
+) -> OpResult<Result<Arc<[u8]>, Redaction>> {
     let Some(bytes) = &row.body else {
         let sql = "SELECT by, at FROM redaction WHERE run=? AND no=?";
         let redaction = one(conn, sql, (row.run, row.at.no), |row| {
@@ -451,7 +456,7 @@ fn body(
     Ok(Ok(plain))
 }
 
-pub(crate) fn unpack(bytes: &[u8], at: ItemRef) -> Done<Vec<u8>> {
+pub(crate) fn unpack(bytes: &[u8], at: ItemRef) -> OpResult<Vec<u8>> {
     let size = zstd::bulk::Decompressor::upper_bound(bytes).unwrap_or(LARGEST);
     zstd::bulk::decompress(bytes, size.min(LARGEST)).map_err(|error| corrupt(at, error.to_string()))
 }
@@ -464,7 +469,7 @@ pub(crate) fn run_items(
     from: u32,
     to: u32,
     limit: usize,
-) -> Done<Vec<Item>> {
+) -> OpResult<Vec<Item>> {
     let sql = format!(
         "SELECT {ITEM} FROM item i WHERE i.run=? AND i.no BETWEEN ? AND ? ORDER BY i.no LIMIT ?"
     );
@@ -479,6 +484,6 @@ pub(crate) fn run_items(
 }
 
 /// Messages out of items that are not on a branch.
-pub(crate) fn journal_entries(items: &[Item]) -> Done<Vec<crate::Entry>> {
+pub(crate) fn journal_entries(items: &[Item]) -> OpResult<Vec<crate::Entry>> {
     Ok(located(items, 0)?)
 }

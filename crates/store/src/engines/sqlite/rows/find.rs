@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use rusqlite::Connection;
 
-use crate::engines::sqlite::cache::{Caches, Line, lock};
-use crate::engines::sqlite::fault::{Done, corrupt, missing};
+use crate::engines::sqlite::cache::{Caches, TimelineChain, lock};
+use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{
     NODE, NODE_TABLES, NodeRow, RUN, RUN_TABLES, RunRow, SHOWN, THREAD, THREAD_TABLES, ThreadRow,
@@ -14,7 +14,7 @@ use crate::engines::sqlite::rows::{
 use crate::{Alias, At, Error, Millis, NodeRef, Position, Result, RunId, Tenant, ThreadId};
 
 /// The row of a tenant, if it has one. Tenants are never removed, so it may be remembered.
-pub(crate) fn tenant(conn: &Connection, caches: &Caches, tenant: &Tenant) -> Done<Option<i64>> {
+pub(crate) fn tenant(conn: &Connection, caches: &Caches, tenant: &Tenant) -> OpResult<Option<i64>> {
     if let Some(row) = lock(&caches.tenants).get(tenant) {
         return Ok(Some(*row));
     }
@@ -23,7 +23,7 @@ pub(crate) fn tenant(conn: &Connection, caches: &Caches, tenant: &Tenant) -> Don
 }
 
 /// The node that starts at a position of a timeline.
-pub(crate) fn node_at(conn: &Connection, tl: i64, first: Position) -> Done<Option<NodeRow>> {
+pub(crate) fn node_at(conn: &Connection, tl: i64, first: Position) -> OpResult<Option<NodeRow>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? AND n.first=?"));
     one(conn, &SQL, (tl, int(first)), |row| NodeRow::read(row, 0))
@@ -34,7 +34,7 @@ pub(crate) fn node_holding(
     conn: &Connection,
     tl: i64,
     position: Position,
-) -> Done<Option<NodeRow>> {
+) -> OpResult<Option<NodeRow>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {NODE} FROM {NODE_TABLES} WHERE n.tl=? AND n.first<=? ORDER BY n.first DESC LIMIT 1"
@@ -49,7 +49,7 @@ pub(crate) fn thread_by_id(
     tenant: i64,
     id: &ThreadId,
     stage: i64,
-) -> Done<Option<ThreadRow>> {
+) -> OpResult<Option<ThreadRow>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.tenant=? AND t.id=? AND t.stage=?"
@@ -59,7 +59,7 @@ pub(crate) fn thread_by_id(
 }
 
 /// A shown thread by its row.
-pub(crate) fn thread_by_row(conn: &Connection, thread: i64) -> Done<Option<ThreadRow>> {
+pub(crate) fn thread_by_row(conn: &Connection, thread: i64) -> OpResult<Option<ThreadRow>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!("SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.thread=? AND t.stage=0")
     });
@@ -71,23 +71,23 @@ pub(crate) fn shown_thread(
     conn: &Connection,
     tenant: Option<i64>,
     id: &ThreadId,
-) -> Done<ThreadRow> {
+) -> OpResult<ThreadRow> {
     let found = match tenant {
         Some(tenant) => thread_by_id(conn, tenant, id, SHOWN)?,
         None => None,
     };
-    found.ok_or_else(|| missing("thread", id))
+    found.ok_or_else(|| not_found("thread", id))
 }
 
 /// The row of the thread that has a name.
-pub(crate) fn alias(conn: &Connection, tenant: Option<i64>, name: &Alias) -> Done<Option<i64>> {
+pub(crate) fn alias(conn: &Connection, tenant: Option<i64>, name: &Alias) -> OpResult<Option<i64>> {
     let sql = "SELECT thread FROM alias WHERE tenant=? AND kind=? AND name=?";
     let key = (tenant.unwrap_or(0), &name.kind, &name.name);
     one(conn, sql, key, |row| row.get(0))
 }
 
 /// The names of a thread, sorted.
-pub(crate) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
+pub(crate) fn aliases(conn: &Connection, thread: i64) -> OpResult<Vec<Alias>> {
     let mut statement = prepare(
         conn,
         "SELECT kind, name FROM alias WHERE thread=? ORDER BY kind, name",
@@ -102,55 +102,55 @@ pub(crate) fn aliases(conn: &Connection, thread: i64) -> Done<Vec<Alias>> {
 }
 
 /// A run by its id, whatever became of its thread.
-pub(crate) fn any_run(conn: &Connection, tenant: i64, id: RunId) -> Done<Option<RunRow>> {
+pub(crate) fn any_run(conn: &Connection, tenant: i64, id: RunId) -> OpResult<Option<RunRow>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.tenant=? AND r.id=?"));
     one(conn, &SQL, (tenant, id.as_bytes()), RunRow::read)
 }
 
 /// A run by its row.
-pub(crate) fn run_by_row(conn: &Connection, run: i64) -> Done<Option<RunRow>> {
+pub(crate) fn run_by_row(conn: &Connection, run: i64) -> OpResult<Option<RunRow>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.run=?"));
     one(conn, &SQL, [run], RunRow::read)
 }
 
 /// The run with a key.
-pub(crate) fn run_by_key(conn: &Connection, tenant: i64, key: &str) -> Done<Option<RunRow>> {
+pub(crate) fn run_by_key(conn: &Connection, tenant: i64, key: &str) -> OpResult<Option<RunRow>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.tenant=? AND r.idem=?"));
     one(conn, &SQL, (tenant, key), RunRow::read)
 }
 
 /// The leased run of a thread that is not settled.
-pub(crate) fn unsettled(conn: &Connection, thread: i64) -> Done<Option<RunRow>> {
+pub(crate) fn unsettled(conn: &Connection, thread: i64) -> OpResult<Option<RunRow>> {
     static SQL: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RUN} FROM {RUN_TABLES} WHERE r.thread=? AND r.live=0"));
     one(conn, &SQL, [thread], RunRow::read)
 }
 
 /// A run of a shown thread by its id, hidden or not.
-pub(crate) fn run_to_write(conn: &Connection, tenant: Option<i64>, id: RunId) -> Done<RunRow> {
+pub(crate) fn run_to_write(conn: &Connection, tenant: Option<i64>, id: RunId) -> OpResult<RunRow> {
     let found = match tenant {
         Some(tenant) => any_run(conn, tenant, id)?,
         None => None,
     };
     found
         .filter(|run| run.stage == SHOWN)
-        .ok_or_else(|| missing("run", &id))
+        .ok_or_else(|| not_found("run", &id))
 }
 
 /// A run as readers find it.
-pub(crate) fn shown_run(conn: &Connection, tenant: Option<i64>, id: RunId) -> Done<RunRow> {
+pub(crate) fn shown_run(conn: &Connection, tenant: Option<i64>, id: RunId) -> OpResult<RunRow> {
     let run = run_to_write(conn, tenant, id)?;
     if run.has(flag::HIDDEN) {
-        return Err(missing("run", &id));
+        return Err(not_found("run", &id));
     }
     Ok(run)
 }
 
 /// The node that a step of a run published.
-pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> Done<Option<NodeRow>> {
+pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> OpResult<Option<NodeRow>> {
     let place = match run.published {
         Some((tl, first, last)) if last == step => Some((tl, first)),
         _ => {
@@ -168,7 +168,7 @@ pub(crate) fn node_of(conn: &Connection, run: &RunRow, step: u32) -> Done<Option
 
 /// The node of a run that holds an item, or the last node if the item is a result that was left
 /// unsent behind it.
-pub(crate) fn node_with_item(conn: &Connection, run: i64, no: u32) -> Done<Option<NodeRow>> {
+pub(crate) fn node_with_item(conn: &Connection, run: i64, no: u32) -> OpResult<Option<NodeRow>> {
     // 8: `UNSENT`.
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
@@ -183,7 +183,7 @@ pub(crate) fn node_with_item(conn: &Connection, run: i64, no: u32) -> Done<Optio
 
 /// Whether a thread that is shown has a node on its way or as its own: nodes of deleted threads
 /// live on in others, also where the threads in between are deleted.
-pub(crate) fn is_reached(conn: &Connection, node: &NodeRow) -> Done<bool> {
+pub(crate) fn is_reached(conn: &Connection, node: &NodeRow) -> OpResult<bool> {
     let sql = "WITH RECURSIVE later(tl, after, stage) AS (
         SELECT l.tl, ?2, t.stage FROM timeline l CROSS JOIN thread t ON t.thread=l.thread WHERE l.tl=?1
         UNION ALL SELECT l.tl, 0, t.stage FROM later CROSS JOIN timeline l ON l.parent_tl=later.tl AND l.fork>=later.after
@@ -200,7 +200,7 @@ pub(crate) fn named_node(
     tenant: Option<i64>,
     node: NodeRef,
     now: Millis,
-) -> Done<(NodeRow, RunRow)> {
+) -> OpResult<(NodeRow, RunRow)> {
     let run = shown_run(conn, tenant, node.run())?;
     let not_final = Error::NotFinal {
         run: run.id,
@@ -221,17 +221,17 @@ pub(crate) fn named_node(
     };
     match found {
         Some(node) => Ok((node, run)),
-        None => Err(missing("node", &id)),
+        None => Err(not_found("node", &id)),
     }
 }
 
 /// What a name leads to: a thread and a node of it, if it has one.
-pub(crate) fn place(
+pub(crate) fn thread_and_node(
     conn: &Connection,
     tenant: Option<i64>,
     at: &At,
     now: Millis,
-) -> Done<(ThreadRow, Option<NodeRow>)> {
+) -> OpResult<(ThreadRow, Option<NodeRow>)> {
     match at {
         At::Thread(id) => {
             let thread = shown_thread(conn, tenant, id)?;
@@ -243,27 +243,31 @@ pub(crate) fn place(
                 Some(row) => thread_by_row(conn, row)?,
                 None => None,
             };
-            let thread = thread.ok_or_else(|| missing("thread", &name.name))?;
+            let thread = thread.ok_or_else(|| not_found("thread", &name.name))?;
             let head = thread.head.clone();
             Ok((thread, head))
         }
         At::Node(node) => {
             let (node, run) = named_node(conn, tenant, *node, now)?;
             let thread = thread_by_row(conn, run.thread)?;
-            let thread = thread.ok_or_else(|| missing("run", &run.id))?;
+            let thread = thread.ok_or_else(|| not_found("run", &run.id))?;
             Ok((thread, Some(node)))
         }
     }
 }
 
 /// How a timeline hangs on others.
-pub(crate) fn line(conn: &Connection, caches: &Caches, tl: i64) -> Done<Arc<Line>> {
+pub(crate) fn timeline_chain(
+    conn: &Connection,
+    caches: &Caches,
+    tl: i64,
+) -> OpResult<Arc<TimelineChain>> {
     // From the timeline down to one that is known, then back up.
     let mut unknown = Vec::new();
     let mut next = Some(tl);
     let mut parent = None;
     while let Some(tl) = next {
-        if let Some(known) = lock(&caches.lines).get(&tl) {
+        if let Some(known) = lock(&caches.chains).get(&tl) {
             parent = Some(known);
             break;
         }
@@ -277,16 +281,16 @@ pub(crate) fn line(conn: &Connection, caches: &Caches, tl: i64) -> Done<Arc<Line
         unknown.push((tl, thread, fork));
         next = parent_tl;
     }
-    let mut cache = lock(&caches.lines);
+    let mut cache = lock(&caches.chains);
     for (tl, thread, fork) in unknown.into_iter().rev() {
-        let line = Arc::new(Line {
+        let chain = Arc::new(TimelineChain {
             tl,
             thread,
             fork,
             parent: parent.take(),
         });
-        cache.insert(tl, Arc::clone(&line));
-        parent = Some(line);
+        cache.insert(tl, Arc::clone(&chain));
+        parent = Some(chain);
     }
     parent.ok_or_else(|| corrupt(format!("timeline {tl}"), "it is missing"))
 }
@@ -296,29 +300,29 @@ pub(crate) fn node_before(
     conn: &Connection,
     caches: &Caches,
     node: &NodeRow,
-) -> Done<Option<NodeRow>> {
+) -> OpResult<Option<NodeRow>> {
     if let Some(before) = node_holding(conn, node.tl, node.first.saturating_sub(1))? {
         return Ok(Some(before));
     }
-    let line = line(conn, caches, node.tl)?;
-    match &line.parent {
-        Some(parent) => holding(conn, parent, line.fork),
+    let chain = timeline_chain(conn, caches, node.tl)?;
+    match &chain.parent {
+        Some(parent) => node_on_chain(conn, parent, chain.fork),
         None => Ok(None),
     }
 }
 
 /// The node that holds a position at or below a timeline.
-pub(crate) fn holding(
+pub(crate) fn node_on_chain(
     conn: &Connection,
-    line: &Arc<Line>,
+    chain: &Arc<TimelineChain>,
     position: Position,
-) -> Done<Option<NodeRow>> {
-    let mut line = line;
-    while position <= line.fork {
-        match &line.parent {
-            Some(parent) => line = parent,
+) -> OpResult<Option<NodeRow>> {
+    let mut chain = chain;
+    while position <= chain.fork {
+        match &chain.parent {
+            Some(parent) => chain = parent,
             None => return Ok(None),
         }
     }
-    node_holding(conn, line.tl, position)
+    node_holding(conn, chain.tl, position)
 }

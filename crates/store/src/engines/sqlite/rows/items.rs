@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 
 use crate::digest::{self, Digest};
-use crate::engines::sqlite::cache::Mark;
-use crate::engines::sqlite::fault::{Done, corrupt, missing};
+use crate::engines::sqlite::cache::ItemSummary;
+use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::rows::SHOWN;
 use crate::engines::sqlite::rows::find::{is_reached, node_with_item};
 use crate::engines::sqlite::rows::sql::one;
@@ -19,7 +19,7 @@ pub(crate) const PACKED: u8 = 16;
 const LARGE: usize = 4096;
 
 /// An item that is ready to be stored.
-pub(crate) struct Ready {
+pub(crate) struct PreparedItem {
     content: Content,
 }
 
@@ -34,7 +34,7 @@ enum Content {
     Again(ItemRef),
 }
 
-impl Ready {
+impl PreparedItem {
     /// Digest and compress an item that will probably have the number `no`.
     pub(crate) fn new(tenant: &Tenant, run: RunId, no: u32, item: &NewItem) -> Self {
         let content = match item {
@@ -117,9 +117,9 @@ pub(crate) struct Original {
 pub(crate) fn resolve(
     conn: &Connection,
     tenant: i64,
-    items: &[Ready],
-) -> Done<Vec<Option<Original>>> {
-    let find = |item: &Ready| match &item.content {
+    items: &[PreparedItem],
+) -> OpResult<Vec<Option<Original>>> {
+    let find = |item: &PreparedItem| match &item.content {
         Content::Said { .. } => Ok(None),
         Content::Again(of) => original(conn, tenant, *of).map(Some),
     };
@@ -127,7 +127,7 @@ pub(crate) fn resolve(
 }
 
 /// The item that holds what a visible item says.
-pub(crate) fn original(conn: &Connection, tenant: i64, at: ItemRef) -> Done<Original> {
+pub(crate) fn original(conn: &Connection, tenant: i64, at: ItemRef) -> OpResult<Original> {
     let sql = "SELECT i.kind, i.source, i.units, coalesce(o.item, i.item), coalesce(o.run, i.run), w.id, o.no, r.run, t.stage
       FROM run r CROSS JOIN item i ON i.run=r.run AND i.no=?3 CROSS JOIN thread t ON t.thread=r.thread
       LEFT JOIN item o ON o.item=i.again LEFT JOIN run w ON w.run=o.run
@@ -165,7 +165,7 @@ pub(crate) fn original(conn: &Connection, tenant: i64, at: ItemRef) -> Done<Orig
 }
 
 /// Whether an item of a run whose thread is not shown is in a thread that is.
-fn is_shared(conn: &Connection, run: i64, no: u32) -> Done<bool> {
+fn is_shared(conn: &Connection, run: i64, no: u32) -> OpResult<bool> {
     match node_with_item(conn, run, no)? {
         Some(node) => is_reached(conn, &node),
         None => Ok(false),
@@ -178,10 +178,10 @@ pub(crate) fn insert(
     tenant: &Tenant,
     run: i64,
     at: ItemRef,
-    item: &Ready,
+    item: &PreparedItem,
     original: Option<&Original>,
-) -> Done<Mark> {
-    let (mark, changed) = match (&item.content, original) {
+) -> OpResult<ItemSummary> {
+    let (summary, changed) = match (&item.content, original) {
         (
             Content::Said {
                 said,
@@ -211,12 +211,12 @@ pub(crate) fn insert(
                 digest,
                 body
             ];
-            let mark = Mark {
+            let summary = ItemSummary {
                 no: at.no,
                 tokens: said.tokens,
                 digest,
             };
-            (mark, tx.statements.run(TurnStatement::Item, values)?)
+            (summary, tx.statements.run(TurnStatement::Item, values)?)
         }
         (Content::Again(_), Some(of)) => {
             let digest = digest::again(tenant, at, of.at);
@@ -224,19 +224,19 @@ pub(crate) fn insert(
             let values = params![
                 run, at.no, of.kind, of.source, of.tokens, of.row, digest, none
             ];
-            let mark = Mark {
+            let summary = ItemSummary {
                 no: at.no,
                 tokens: of.tokens,
                 digest,
             };
-            (mark, tx.statements.run(TurnStatement::Item, values)?)
+            (summary, tx.statements.run(TurnStatement::Item, values)?)
         }
         (Content::Again(of), None) => {
-            return Err(missing("item", &format!("{} of {}", of.no, of.run)));
+            return Err(not_found("item", &format!("{} of {}", of.no, of.run)));
         }
     };
     debug_assert_eq!(changed, 1);
-    Ok(mark)
+    Ok(summary)
 }
 
 /// Store several items, the first of which has the number `first`.
@@ -245,25 +245,30 @@ pub(crate) fn insert_all(
     tenant: &Tenant,
     run: (i64, RunId),
     first: u32,
-    items: &[Ready],
+    items: &[PreparedItem],
     originals: &[Option<Original>],
-) -> Done<Vec<Mark>> {
-    let mut marks = Vec::with_capacity(items.len());
+) -> OpResult<Vec<ItemSummary>> {
+    let mut summaries = Vec::with_capacity(items.len());
     for ((no, item), original) in (first..).zip(items).zip(originals) {
         let at = ItemRef { run: run.1, no };
-        marks.push(insert(tx, tenant, run.0, at, item, original.as_ref())?);
+        summaries.push(insert(tx, tenant, run.0, at, item, original.as_ref())?);
     }
-    Ok(marks)
+    Ok(summaries)
 }
 
 /// Store a place without a result.
-pub(crate) fn insert_gap(tx: &Tx<'_>, tenant: &Tenant, run: i64, at: ItemRef) -> Done<Mark> {
-    let mark = Mark {
+pub(crate) fn insert_gap(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run: i64,
+    at: ItemRef,
+) -> OpResult<ItemSummary> {
+    let summary = ItemSummary {
         no: at.no,
         tokens: 0,
         digest: digest::gap(tenant, at),
     };
-    insert_bodiless(tx, run, (ItemKind::Gap, 0), mark)
+    insert_bodiless(tx, run, (ItemKind::Gap, 0), summary)
 }
 
 /// Store what is left of an item that was removed where it comes from.
@@ -273,36 +278,36 @@ pub(crate) fn insert_redacted(
     run: i64,
     at: ItemRef,
     said: &Said,
-) -> Done<Mark> {
-    let mark = Mark {
+) -> OpResult<ItemSummary> {
+    let summary = ItemSummary {
         no: at.no,
         tokens: said.tokens,
         digest: digest::item(tenant, at, said),
     };
-    insert_bodiless(tx, run, (said.kind, said.source), mark)
+    insert_bodiless(tx, run, (said.kind, said.source), summary)
 }
 
 fn insert_bodiless(
     tx: &Tx<'_>,
     run: i64,
     (kind, source): (ItemKind, u8),
-    mark: Mark,
-) -> Done<Mark> {
+    summary: ItemSummary,
+) -> OpResult<ItemSummary> {
     let again: Option<i64> = None;
     let body: Option<&[u8]> = None;
     let kind = kind.code();
     let values = params![
         run,
-        mark.no,
+        summary.no,
         kind,
         source,
-        mark.tokens,
+        summary.tokens,
         again,
-        mark.digest,
+        summary.digest,
         body
     ];
     tx.statements.run(TurnStatement::Item, values)?;
-    Ok(mark)
+    Ok(summary)
 }
 
 /// Whether items that are stored from a number on are these.
@@ -311,8 +316,8 @@ pub(crate) fn same(
     tenant: &Tenant,
     run: (i64, RunId),
     first: u32,
-    items: &[Ready],
-) -> Done<bool> {
+    items: &[PreparedItem],
+) -> OpResult<bool> {
     for (no, item) in (first..).zip(items) {
         let at = ItemRef { run: run.1, no };
         let sql = "SELECT i.digest, w.id, o.no FROM item i LEFT JOIN item o ON o.item=i.again

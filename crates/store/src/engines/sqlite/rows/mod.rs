@@ -1,21 +1,21 @@
 //! Rows as values, and how rows are found and written.
 
 pub(super) mod branch;
-pub(super) mod by_row;
+pub(super) mod checksum;
 pub(super) mod find;
 pub(super) mod items;
 pub(super) mod nodes;
-pub(super) mod seal;
+pub(super) mod row_map;
 pub(super) mod sql;
 
 use rusqlite::Row;
 use throughline_model::json::RawJson;
 
 use crate::digest::Digest;
-use crate::engines::sqlite::cache::{Base, StateAt};
-use crate::engines::sqlite::events::Worked;
-use crate::engines::sqlite::fault::{Done, Stop, corrupt, corrupt_row, missing};
-use crate::engines::sqlite::rows::seal::{Last, fits};
+use crate::engines::sqlite::cache::{BaseNode, StateAt};
+use crate::engines::sqlite::events::OwnedRun;
+use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt, corrupt_row, not_found};
+use crate::engines::sqlite::rows::checksum::{LastNode, is_intact};
 use crate::rules::begin::CurrentHead;
 use crate::rules::lease::{WorkedTime, state_now};
 use crate::{
@@ -54,7 +54,7 @@ pub(crate) fn num(number: i64) -> u64 {
 }
 
 /// JSON that this store wrote.
-pub(crate) fn json(text: Option<String>, what: &'static str) -> Done<Option<RawJson>> {
+pub(crate) fn json(text: Option<String>, what: &'static str) -> OpResult<Option<RawJson>> {
     let Some(text) = text else { return Ok(None) };
     match RawJson::new(&text) {
         Ok(raw) => Ok(Some(raw)),
@@ -95,7 +95,7 @@ pub(crate) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
  LEFT JOIN state s ON s.run=n.state_run AND s.step=n.state_step";
 
 /// The last node of a run, from three columns.
-fn last_node(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Last>> {
+fn last_node(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<LastNode>> {
     let timeline: Option<i64> = row.get(at)?;
     Ok(match timeline {
         Some(timeline) => Some((timeline, num(row.get(at + 1)?), row.get(at + 2)?)),
@@ -129,7 +129,7 @@ impl NodeRow {
             && u32::try_from(step).is_ok()
             && u32::try_from(item_lo).is_ok()
             && u8::try_from(flags).is_ok()
-            && fits(&run, run_flags, ends);
+            && is_intact(&run, run_flags, ends);
         let tl = row.get(at)?;
         Ok(Self {
             tl,
@@ -158,8 +158,8 @@ impl NodeRow {
     }
 
     /// The same; damage of one of its items has its position.
-    pub(crate) fn located(&self, stop: Stop) -> Stop {
-        stop.map(|error| {
+    pub(crate) fn located(&self, error: OpError) -> OpError {
+        error.map(|error| {
             error.located(|site| match site.item {
                 Some(item) if item.run == self.id.run && item.no >= self.item_lo => {
                     let position = self.first + u64::from(item.no - self.item_lo);
@@ -180,8 +180,8 @@ impl NodeRow {
         }
     }
 
-    pub(crate) fn base(&self, own: bool) -> Base {
-        Base {
+    pub(crate) fn base(&self, own: bool) -> BaseNode {
+        BaseNode {
             id: self.id,
             tl: self.tl,
             first: self.first,
@@ -284,7 +284,7 @@ impl ThreadRow {
         })
     }
 
-    pub(crate) fn thread(&self, aliases: Vec<Alias>) -> Done<Thread> {
+    pub(crate) fn thread(&self, aliases: Vec<Alias>) -> OpResult<Thread> {
         Ok(Thread {
             id: self.id.clone(),
             aliases,
@@ -300,7 +300,7 @@ impl ThreadRow {
         })
     }
 
-    pub(crate) fn base(&self) -> Option<Base> {
+    pub(crate) fn base(&self) -> Option<BaseNode> {
         self.head.as_ref().map(|head| head.base(!self.borrowed))
     }
 }
@@ -341,7 +341,7 @@ pub(crate) struct RunRow {
     pub(crate) next_step: u32,
     pub(crate) next_item: u32,
     pub(crate) next_event: u64,
-    pub(crate) published: Option<Last>,
+    pub(crate) published: Option<LastNode>,
     pub(crate) created: Millis,
     pub(crate) progress: Millis,
     pub(crate) key: Option<String>,
@@ -413,8 +413,8 @@ impl RunRow {
     }
 
     /// The run as its events know it.
-    pub(crate) fn worked(&self) -> Worked {
-        Worked {
+    pub(crate) fn owned(&self) -> OwnedRun {
+        OwnedRun {
             row: self.row,
             id: self.id,
             epoch: self.epoch,
@@ -422,10 +422,10 @@ impl RunRow {
     }
 
     /// The same; damage that was found in it names its thread.
-    pub(crate) fn named(&self, stop: Stop) -> Stop {
+    pub(crate) fn named(&self, error: OpError) -> OpError {
         match &self.thread_id {
-            Some(thread) => stop.in_thread(thread),
-            None => stop,
+            Some(thread) => error.in_thread(thread),
+            None => error,
         }
     }
 
@@ -465,11 +465,11 @@ impl RunRow {
     }
 
     /// The run as it is shown.
-    pub(crate) fn run(&self, now: Millis) -> Done<Run> {
+    pub(crate) fn run(&self, now: Millis) -> OpResult<Run> {
         let thread = self.thread_id.clone();
         Ok(Run {
             id: self.id,
-            thread: thread.ok_or_else(|| missing("run", &self.id))?,
+            thread: thread.ok_or_else(|| not_found("run", &self.id))?,
             kind: self.kind(),
             mode: self.mode(),
             state: self.seen(now),

@@ -3,12 +3,12 @@
 use rusqlite::params;
 
 use crate::digest::{self, Digest, NodeFields};
-use crate::engines::sqlite::cache::{Base, Head, Live, Mark, StateAt};
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::cache::{BaseNode, CachedHead, CachedRun, ItemSummary, StateAt};
+use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::rows::items;
 use crate::engines::sqlite::rows::sql::{one, run_sql};
 use crate::engines::sqlite::rows::{OPEN, flag, int, num};
-use crate::engines::sqlite::write::job::{Effect, Tx};
+use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::trials;
 use crate::{ItemRef, NodeId, Published, RunId, State, TenantScope, Version};
@@ -27,14 +27,8 @@ impl NewState {
     }
 }
 
-/// Where a node came to be.
-#[derive(Clone, Copy)]
-pub(crate) struct Placed {
-    pub(crate) base: Base,
-}
-
 /// What is needed to make a node.
-pub(crate) struct NodeOf<'a> {
+pub(crate) struct NewNode<'a> {
     pub(crate) step: u32,
     /// The number of its last item.
     pub(crate) to: u32,
@@ -42,30 +36,33 @@ pub(crate) struct NodeOf<'a> {
     pub(crate) state: Option<&'a NewState>,
     pub(crate) created: u64,
     /// What is known of where it comes to be.
-    pub(crate) seen: Seen,
+    pub(crate) seen: Lookahead,
 }
 
 /// What a publication will find, as far as it was looked up in the same transaction.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Lookahead {
     /// The number of the timeline that has to be opened.
-    pub(crate) line: Option<i64>,
+    pub(crate) timeline: Option<i64>,
     /// The version of the thread, and whether a free run moves its head.
     pub(crate) head: Option<(u64, bool)>,
 }
 
 /// Look where the node of a run comes to be, and whether it moves the head if the run is free.
-pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
+pub(crate) fn look_ahead(tx: &Tx<'_>, live: &CachedRun) -> OpResult<Lookahead> {
     let own = live.base.filter(|base| base.own);
     if live.flags & flag::LEASED != 0 {
         // A leased run goes on at the head, where other runs are only by chance.
-        let line = match own {
+        let timeline = match own {
             Some(_) => None,
-            None => Some(next_line(tx)?),
+            None => Some(next_timeline(tx)?),
         };
-        return Ok(Seen { line, head: None });
+        return Ok(Lookahead {
+            timeline,
+            head: None,
+        });
     }
-    let mut seen = Seen::default();
+    let mut seen = Lookahead::default();
     let key = params![
         live.thread,
         live.base.map(|base| base.tl),
@@ -73,32 +70,36 @@ pub(crate) fn foresee(tx: &Tx<'_>, live: &Live) -> Done<Seen> {
         live.base.map(|base| int(base.last + 1)),
         own.is_some(),
     ];
-    tx.statements.look(TurnStatement::Place, key, |row| {
+    tx.statements.query_one(TurnStatement::Place, key, |row| {
         seen.head = Some((num(row.get(0)?), row.get(1)?));
-        seen.line = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
+        seen.timeline = row.get::<_, Option<i64>>(2)?.map(|last| last + 1);
         Ok(())
     })?;
     Ok(seen)
 }
 
 /// The number that the next timeline gets.
-fn next_line(tx: &Tx<'_>) -> Done<i64> {
-    Ok(tx.statements.number(TurnStatement::LastLine)? + 1)
+fn next_timeline(tx: &Tx<'_>) -> OpResult<i64> {
+    Ok(tx.statements.number(TurnStatement::LastTimeline)? + 1)
 }
 
 /// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
-pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<Placed> {
+pub(crate) fn insert_node(
+    tx: &Tx<'_>,
+    live: &mut CachedRun,
+    of: &NewNode<'_>,
+) -> OpResult<BaseNode> {
     let conn = tx.conn;
-    let mut marks: Vec<Mark> = Vec::with_capacity((of.to + 1 - live.from) as usize);
+    let mut summaries: Vec<ItemSummary> = Vec::with_capacity((of.to + 1 - live.from) as usize);
     for no in live.from..=of.to {
-        let mark = match live.mark_of(no) {
-            Some(mark) => *mark,
+        let summary = match live.summary_of(no) {
+            Some(summary) => *summary,
             None => {
                 let at = ItemRef { run: live.id, no };
                 items::insert_gap(tx, &live.tenant, live.row, at)?
             }
         };
-        marks.push(mark);
+        summaries.push(summary);
     }
     let state = match of.state {
         Some(new) => {
@@ -112,7 +113,10 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
         }
         None => live.base.and_then(|base| base.state),
     };
-    let said: u64 = marks.iter().map(|mark| u64::from(mark.tokens)).sum();
+    let said: u64 = summaries
+        .iter()
+        .map(|summary| u64::from(summary.tokens))
+        .sum();
     let before = match live.base {
         // What a fork shares is in its total.
         Some(base) if base.own || !trials::planted("fork-uncounted") => base.tokens,
@@ -125,7 +129,7 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
             step: of.step,
         },
         first: last_before + 1,
-        last: last_before + marks.len() as u64,
+        last: last_before + summaries.len() as u64,
         first_item: live.from,
         flags: if of.open { OPEN } else { 0 },
         tokens: before + said,
@@ -135,7 +139,7 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
         live.base.as_ref().map(|base| &base.digest),
         &fields,
         state.as_ref().map(|state| &state.digest),
-        marks.iter().map(|mark| mark.digest),
+        summaries.iter().map(|summary| summary.digest),
     );
     let insert = |tl: i64| {
         tx.statements.run(
@@ -158,18 +162,18 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
     };
     // Who comes second at a place opens a timeline of its own.
     let tl = match live.base {
-        Some(base) if base.own && of.seen.line.is_none() && insert(base.tl)? == 1 => base.tl,
+        Some(base) if base.own && of.seen.timeline.is_none() && insert(base.tl)? == 1 => base.tl,
         base => {
-            let tl = match of.seen.line {
+            let tl = match of.seen.timeline {
                 Some(tl) => tl,
-                None => next_line(tx)?,
+                None => next_timeline(tx)?,
             };
             open_timeline(tx, tl, live.thread, base)?;
             insert(tl)?;
             tl
         }
     };
-    let base = Base {
+    let base = BaseNode {
         id: fields.id,
         tl,
         first: fields.first,
@@ -182,11 +186,11 @@ pub(crate) fn place_node(tx: &Tx<'_>, live: &mut Live, of: &NodeOf<'_>) -> Done<
     live.base = Some(base);
     live.published = Some((tl, fields.first, of.step));
     live.from = of.to + 1;
-    live.marks.retain(|mark| mark.no > of.to);
-    Ok(Placed { base })
+    live.summaries.retain(|summary| summary.no > of.to);
+    Ok(base)
 }
 
-fn open_timeline(tx: &Tx<'_>, tl: i64, thread: i64, base: Option<Base>) -> Done<()> {
+fn open_timeline(tx: &Tx<'_>, tl: i64, thread: i64, base: Option<BaseNode>) -> OpResult<()> {
     let (parent, fork) = match base {
         // One position later would show what came after the fork.
         Some(base) => (
@@ -208,10 +212,10 @@ pub(crate) fn minute(now: u64) -> i64 {
 /// Move the head of a thread from a base to a node of a leased run. The version was checked.
 pub(crate) fn move_leased(
     tx: &mut Tx<'_>,
-    live: &mut Live,
-    before: Option<Base>,
-    to: Base,
-) -> Done<()> {
+    live: &mut CachedRun,
+    before: Option<BaseNode>,
+    to: BaseNode,
+) -> OpResult<()> {
     let minute = minute(tx.now);
     // In the usual case no index changes.
     let mut moved = 0;
@@ -249,11 +253,11 @@ pub(crate) fn move_leased(
 /// Move the head of a thread to a node of a free run, if it still is where the run started.
 fn move_free(
     tx: &Tx<'_>,
-    live: &mut Live,
-    before: Option<Base>,
-    to: Base,
+    live: &mut CachedRun,
+    before: Option<BaseNode>,
+    to: BaseNode,
     seen: Option<(u64, bool)>,
-) -> Done<bool> {
+) -> OpResult<bool> {
     if let Some((version, false)) = seen {
         live.version = version;
         return Ok(false);
@@ -279,14 +283,14 @@ fn move_free(
     Ok(moved)
 }
 
-pub(crate) fn thread_version(tx: &Tx<'_>, thread: i64) -> Done<u64> {
+pub(crate) fn thread_version(tx: &Tx<'_>, thread: i64) -> OpResult<u64> {
     let sql = "SELECT version FROM thread WHERE thread=?";
     let version: Option<i64> = one(tx.conn, sql, [thread], |row| row.get(0))?;
     Ok(version.map_or(0, num))
 }
 
 /// What a run is answered that has nothing to publish: its last node, and whether that is the head.
-pub(crate) fn unpublished(tx: &Tx<'_>, live: &Live) -> Done<Published> {
+pub(crate) fn unpublished(tx: &Tx<'_>, live: &CachedRun) -> OpResult<Published> {
     let sql = "SELECT version, head_tl=?2 AND head_first=?3 FROM thread WHERE thread=?1";
     let (tl, first) = live.base.map(|base| (base.tl, int(base.first))).unzip();
     let found = one(tx.conn, sql, (live.thread, tl, first), |row| {
@@ -304,12 +308,12 @@ pub(crate) fn unpublished(tx: &Tx<'_>, live: &Live) -> Done<Published> {
 /// Make a node and move the head to it, if it is the run's to move.
 pub(crate) fn publish_node(
     tx: &mut Tx<'_>,
-    live: &mut Live,
-    of: &NodeOf<'_>,
+    live: &mut CachedRun,
+    of: &NewNode<'_>,
     tenant: i64,
-) -> Done<Published> {
+) -> OpResult<Published> {
     let before = live.base;
-    let placed = place_node(tx, live, of)?.base;
+    let placed = insert_node(tx, live, of)?;
     let moved = if live.flags & flag::LEASED != 0 {
         move_leased(tx, live, before, placed)?;
         true
@@ -317,10 +321,10 @@ pub(crate) fn publish_node(
         move_free(tx, live, before, placed, of.seen.head)?
     };
     if moved {
-        tx.then(Effect::Moved(live.thread));
-        tx.then(Effect::Head(
+        tx.after_commit(CacheUpdate::ThreadMoved(live.thread));
+        tx.after_commit(CacheUpdate::Head(
             (tenant, live.thread_id.clone()),
-            Head {
+            CachedHead {
                 thread: live.thread,
                 version: live.version,
                 base: Some(placed),

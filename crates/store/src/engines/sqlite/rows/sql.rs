@@ -3,7 +3,7 @@
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::OpResult;
 use crate::trials;
 
 /// A statement, prepared once for each connection.
@@ -25,12 +25,12 @@ pub(crate) fn one<T, P: Params>(
     sql: &str,
     params: P,
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> Done<Option<T>> {
+) -> OpResult<Option<T>> {
     Ok(prepare(conn, sql)?.query_row(params, read).optional()?)
 }
 
 /// Run one statement; how many rows it changed.
 #[cfg_attr(feature = "trials", track_caller)]
-pub(crate) fn run_sql<P: Params>(conn: &Connection, sql: &str, params: P) -> Done<usize> {
+pub(crate) fn run_sql<P: Params>(conn: &Connection, sql: &str, params: P) -> OpResult<usize> {
     Ok(prepare(conn, sql)?.execute(params)?)
 }

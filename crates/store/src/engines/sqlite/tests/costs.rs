@@ -42,7 +42,7 @@ fn turn(f: &Fixture, after: RunId) -> RunId {
         ..Message::new(Role::Assistant, vec![said])
     };
     let mut publish = Publish::new(0, NewItem::of(&[answer]));
-    publish.note = Some(RawJson::new(r#"{"stop":"done"}"#).unwrap());
+    publish.note = Some(RawJson::new(r#"{"error":"done"}"#).unwrap());
     block_on(f.store.publish(&f.scope, started.lease, &publish)).unwrap();
     run
 }

@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 
 use super::{Fixture, block_on, said};
-use crate::engines::sqlite::fault::{Done, Stop};
+use crate::engines::sqlite::op_error::{OpError, OpResult};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::trials::Op;
 use crate::{Anchor, At, Begin, Engine, Error, NewItem, Publish, ThreadId, Version};
@@ -63,7 +63,7 @@ fn a_broken_member_does_not_take_the_group_with_it() {
             "INSERT INTO queue(thread, body) VALUES(1, '{}')",
             [],
         )?;
-        Err::<(), _>(Stop::Broken(Error::Full))
+        Err::<(), _>(OpError::Broken(Error::Full))
     });
     let (first, middle, last) = in_one_group!(
         f,
@@ -97,7 +97,7 @@ fn a_refused_member_leaves_the_others_alone() {
                 "INSERT INTO queue(thread, body) VALUES(1, '{}')",
                 [],
             )?;
-            Err::<(), _>(Stop::Refused(Error::Locked))
+            Err::<(), _>(OpError::Refused(Error::Locked))
         }),
         f.store.begin(&f.scope, &second),
     );
@@ -117,7 +117,7 @@ fn an_operation_that_panics_fails_alone() {
     let f = Fixture::new();
     let (a, b) = (f.thread("a"), f.thread("b"));
     let (begin_a, begin_b) = (begin(&f, &a), begin(&f, &b));
-    let panicking = f.store.shared.write(Op::Other, |tx| -> Done<()> {
+    let panicking = f.store.shared.write(Op::Other, |tx| -> OpResult<()> {
         let sql = "INSERT INTO queue(thread, body) VALUES(1, '{}')";
         run_sql(tx.conn, sql, [])?;
         panic!("a planted panic");

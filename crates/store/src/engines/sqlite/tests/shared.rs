@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::task::{Context, Waker};
 
 use super::{Fixture, block_on};
-use crate::engines::sqlite::fault::Stop;
+use crate::engines::sqlite::op_error::OpError;
 use crate::trials::Op;
 use crate::{
     Anchor, At, CallResult, CallState, Effect, End, Engine, Error, ItemRef, NewItem, NodeRef,
@@ -70,7 +70,7 @@ fn a_lock_that_stays_is_said_once_for_the_whole_group() {
     block_on(f.store.shared.write(Op::Other, |tx| {
         tx.conn
             .busy_timeout(std::time::Duration::ZERO)
-            .map_err(Stop::from)
+            .map_err(OpError::from)
     }))
     .unwrap();
     let holder = f.raw();

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use super::queue::Shared;
 use super::statements::{Statements, TurnStatement};
 use super::wal_file::WalFile;
-use crate::engines::sqlite::connect::{CHECKPOINT, PATIENCE, Waits, set_waits};
+use crate::engines::sqlite::connect::{BUSY_TIMEOUT, CHECKPOINT, CommitSync, set_commit_sync};
 use crate::engines::sqlite::events::EventLog;
-use crate::engines::sqlite::fault::{Done, Stop};
+use crate::engines::sqlite::op_error::{OpError, OpResult};
 use crate::engines::sqlite::rows::int;
 use crate::engines::sqlite::rows::sql::prepare;
 use crate::trials::{self, Point};
@@ -29,16 +29,16 @@ pub(crate) struct WriteConnection {
     /// disk may have lost them, and with them everything behind them in the log (ADR 25).
     lossy: bool,
     /// Erased bytes may still be in the log.
-    pub(super) unerased: bool,
+    pub(super) erase_pending: bool,
     /// The last commit failed in a way that may leave it valid in the log: a recovery before the
     /// next write would find it committed.
     pub(super) in_doubt: bool,
     /// Whether commits of the connection wait for fsync.
-    pub(super) waits: Waits,
+    pub(super) commit_sync: CommitSync,
 }
 
 impl WriteConnection {
-    pub(crate) fn new(mut conn: Connection) -> Done<Self> {
+    pub(crate) fn new(mut conn: Connection) -> OpResult<Self> {
         Statements(&conn).check()?;
         let wal = WalFile::of(&conn)?;
         let wal_pages = Arc::<AtomicI32>::default();
@@ -54,9 +54,9 @@ impl WriteConnection {
             wal,
             wal_pages,
             lossy: false,
-            unerased: false,
+            erase_pending: false,
             in_doubt: false,
-            waits: Waits::ForDisk,
+            commit_sync: CommitSync::Fsync,
         })
     }
 
@@ -84,7 +84,7 @@ impl WriteConnection {
     }
 
     /// Sync the log. A checkpoint does so too, but its failure does not say whether it was the log.
-    pub(super) fn sync(&mut self) -> Done<()> {
+    pub(super) fn sync(&mut self) -> OpResult<()> {
         let synced = self.wal.sync();
         self.lossy |= synced.is_err();
         synced
@@ -96,13 +96,13 @@ impl WriteConnection {
     }
 
     /// A commit failed: perhaps its fsync did.
-    pub(super) fn doubt(&mut self, stop: &Stop) {
-        self.lossy |= matches!(stop, Stop::Broken(Error::Io { .. }));
+    pub(super) fn note_failed_commit(&mut self, error: &OpError) {
+        self.lossy |= matches!(error, OpError::Broken(Error::Io { .. }));
     }
 
     /// If the disk may have lost some of the log, copy all of it to the database and start it anew.
     /// SQLite itself rewrites only the pages of the commit that failed.
-    pub(super) fn mend_log(&mut self) -> Done<()> {
+    pub(super) fn mend_log(&mut self) -> OpResult<()> {
         if !self.lossy || trials::planted("lossy-log") {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl WriteConnection {
         let _ = self.wal.sync();
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         if self.conn.query_row(sql, [], |row| row.get::<_, bool>(0))? {
-            return Err(Stop::Broken(Error::Locked));
+            return Err(OpError::Broken(Error::Locked));
         }
         self.lossy = false;
         Ok(())
@@ -126,13 +126,13 @@ impl WriteConnection {
             let _ = self.mend_log();
         }
         // It was set before, with the same value.
-        let _ = self.conn.busy_timeout(PATIENCE);
+        let _ = self.conn.busy_timeout(BUSY_TIMEOUT);
     }
 
     /// Remove erased bytes from the log too. It does not wait for readers: the writer thread tries
     /// again until all of them have moved on to a newer snapshot.
     pub(super) fn erase(&mut self) {
-        if !trials::unless("erase-later", self.unerased) {
+        if !trials::unless("erase-later", self.erase_pending) {
             return;
         }
         if self.sync().is_err() {
@@ -143,34 +143,34 @@ impl WriteConnection {
             self.conn.query_row(sql, [], |row| row.get::<_, bool>(0))
         });
         if matches!(truncated, Ok(false)) {
-            self.unerased = false;
+            self.erase_pending = false;
         }
         // It was set before, with the same value.
-        let _ = self.conn.busy_timeout(PATIENCE);
+        let _ = self.conn.busy_timeout(BUSY_TIMEOUT);
     }
 
     /// Begin a transaction whose commit waits for fsync or not.
-    pub(super) fn open(&mut self, waits: Waits) -> Done<()> {
+    pub(super) fn open(&mut self, sync: CommitSync) -> OpResult<()> {
         self.mend_log()?;
-        self.wait_for(waits)?;
+        self.use_commit_sync(sync)?;
         self.statements().run(TurnStatement::Begin, &[])?;
         Ok(())
     }
 
-    fn wait_for(&mut self, waits: Waits) -> Done<()> {
-        if self.waits == waits {
+    fn use_commit_sync(&mut self, sync: CommitSync) -> OpResult<()> {
+        if self.commit_sync == sync {
             return Ok(());
         }
         // If this fails half-way, the weaker one may hold.
-        self.waits = Waits::ForNothing;
-        set_waits(&self.conn, waits)?;
-        self.waits = waits;
+        self.commit_sync = CommitSync::NoFsync;
+        set_commit_sync(&self.conn, sync)?;
+        self.commit_sync = sync;
         Ok(())
     }
 
     /// Write the row that says that this process is alive.
-    pub(super) fn beat(&self, shared: &Shared, now: Millis) -> Done<i64> {
-        trials::reach(Point::LeaseRenew).map_err(Stop::Broken)?;
+    pub(super) fn write_heartbeat(&self, shared: &Shared, now: Millis) -> OpResult<i64> {
+        trials::reach(Point::LeaseRenew).map_err(OpError::Broken)?;
         let lease = u64::try_from(shared.options.lease.as_millis()).unwrap_or(u64::MAX);
         let sql = "INSERT INTO owner(id, until) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET until=?2 RETURNING owner";
         let values = (shared.owner.as_bytes(), int(now.saturating_add(lease)));

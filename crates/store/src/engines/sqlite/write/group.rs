@@ -12,12 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
 use super::connection::WriteConnection;
-use super::job::{Effect, Job, Tx};
+use super::job::{CacheUpdate, Job, Tx};
 use super::queue::Shared;
 use super::statements::TurnStatement;
-use crate::engines::sqlite::connect::Waits;
+use crate::engines::sqlite::connect::CommitSync;
 use crate::engines::sqlite::events;
-use crate::engines::sqlite::fault::{Done, Stop};
+use crate::engines::sqlite::op_error::{OpError, OpResult};
 use crate::trials::{self, Commit, Op};
 use crate::{Error, Heartbeat, Millis};
 
@@ -31,24 +31,24 @@ impl WriteConnection {
             false => waits.any(|waits| waits),
         };
         let waits = match waits {
-            true => Waits::ForDisk,
-            false => Waits::ForNothing,
+            true => CommitSync::Fsync,
+            false => CommitSync::NoFsync,
         };
-        if let Err(stop) = self.open(waits) {
+        if let Err(error) = self.open(waits) {
             // Trying the operations one by one would not help: each would wait as long.
             self.roll_back();
-            let error = stop.into_error();
+            let error = error.into_error();
             for job in jobs {
                 job.fail(copy_of(&error));
             }
             return;
         }
         match self.transaction(shared, &mut jobs) {
-            Ok(effects) => self.answer(shared, effects, jobs),
-            Err(stop) if jobs.len() == 1 => {
+            Ok(updates) => self.answer(shared, updates, jobs),
+            Err(error) if jobs.len() == 1 => {
                 self.roll_back();
                 if let Some(job) = jobs.pop() {
-                    job.fail(stop.into_error());
+                    job.fail(error.into_error());
                 }
             }
             Err(_) => {
@@ -76,16 +76,16 @@ impl WriteConnection {
     /// Try one operation in a transaction of its own. `in_doubt`: the commit of its group is.
     fn alone(&mut self, shared: &Shared, job: Box<dyn Job>, in_doubt: bool) {
         let mut one = [job];
-        let tried = match self.open(self.waits) {
+        let tried = match self.open(self.commit_sync) {
             Ok(()) => self.transaction(shared, &mut one),
-            Err(stop) => Err(stop),
+            Err(error) => Err(error),
         };
         let [job] = one;
         match tried {
-            Ok(effects) => self.answer(shared, effects, [job]),
-            Err(stop) => {
+            Ok(updates) => self.answer(shared, updates, [job]),
+            Err(error) => {
                 self.roll_back();
-                let error = stop.into_error();
+                let error = error.into_error();
                 job.fail(if in_doubt {
                     in_doubt_error(error)
                 } else {
@@ -96,18 +96,22 @@ impl WriteConnection {
     }
 
     /// Apply operations in the transaction that has begun, and commit it.
-    fn transaction(&mut self, shared: &Shared, jobs: &mut [Box<dyn Job>]) -> Done<Vec<Effect>> {
+    fn transaction(
+        &mut self,
+        shared: &Shared,
+        jobs: &mut [Box<dyn Job>],
+    ) -> OpResult<Vec<CacheUpdate>> {
         self.in_doubt = false;
         let mut now = shared.options.clock.now();
         let mut owner = shared.owner_row.load(Ordering::Relaxed);
-        let mut beaten = None;
+        let mut last_heartbeat = None;
         let owns = jobs.iter().any(|job| job.op().owns());
         let always = shared.options.heartbeat == Heartbeat::Manual;
-        if owns && (always || shared.is_beat_due(now)) {
-            owner = self.beat(shared, now)?;
-            beaten = Some((owner, now));
+        if owns && (always || shared.is_heartbeat_due(now)) {
+            owner = self.write_heartbeat(shared, now)?;
+            last_heartbeat = Some((owner, now));
         }
-        let mut effects = Vec::with_capacity(jobs.len() * 2);
+        let mut updates = Vec::with_capacity(jobs.len() * 2);
         for job in jobs.iter_mut() {
             if let Err(error) = trials::before(job.op()) {
                 job.refuse(error);
@@ -117,29 +121,29 @@ impl WriteConnection {
             if job.op() != Op::Flush {
                 now = shared.options.clock.now();
             }
-            let mut tx = self.tx(shared, now, owner, effects);
+            let mut tx = self.tx(shared, now, owner, updates);
             // Nothing that the panicking operation leaves half-done is used: the transaction is rolled
             // back, with what is remembered of its events, and its effects are dropped.
             match catch_unwind(AssertUnwindSafe(|| job.run(&mut tx))) {
                 Ok(ran) => ran?,
                 Err(panic) if trials::planted("panic-uncaught") => resume_unwind(panic),
-                Err(panic) => return Err(Stop::Broken(panicked(&*panic))),
+                Err(panic) => return Err(OpError::Broken(panicked(&*panic))),
             }
-            effects = tx.effects;
+            updates = tx.updates;
         }
-        let tx = self.tx(shared, now, owner, effects);
-        events::seal(&tx)?;
-        effects = tx.effects;
-        if let Err(stop) = self.commit(jobs) {
-            self.in_doubt = matches!(stop, Stop::Broken(Error::Io { .. }));
-            self.doubt(&stop);
-            return Err(stop);
+        let tx = self.tx(shared, now, owner, updates);
+        events::write_slots(&tx)?;
+        updates = tx.updates;
+        if let Err(error) = self.commit(jobs) {
+            self.in_doubt = matches!(error, OpError::Broken(Error::Io { .. }));
+            self.note_failed_commit(&error);
+            return Err(error);
         }
         self.log.committed();
-        if let Some((row, now)) = beaten {
-            shared.note_beat(row, now);
+        if let Some((row, now)) = last_heartbeat {
+            shared.note_heartbeat(row, now);
         }
-        Ok(effects)
+        Ok(updates)
     }
 
     fn tx<'a>(
@@ -147,7 +151,7 @@ impl WriteConnection {
         shared: &'a Shared,
         now: Millis,
         owner: i64,
-        effects: Vec<Effect>,
+        updates: Vec<CacheUpdate>,
     ) -> Tx<'a> {
         Tx {
             conn: &self.conn,
@@ -156,16 +160,16 @@ impl WriteConnection {
             log: &self.log,
             now,
             owner,
-            effects,
+            updates,
         }
     }
 
     /// Acknowledge only after COMMIT returns: a caller that saw Ok may delete its own copy.
-    fn commit(&self, jobs: &[Box<dyn Job>]) -> Done<()> {
+    fn commit(&self, jobs: &[Box<dyn Job>]) -> OpResult<()> {
         let asked = trials::at_commit(jobs.iter().map(|job| job.op()));
         if asked != Commit::Withhold && trials::unless("ack-before-commit", true) {
             match self.statements().run(TurnStatement::Commit, &[]) {
-                Err(Stop::Broken(Error::Full)) if trials::planted("full-is-fine") => {
+                Err(OpError::Broken(Error::Full)) if trials::planted("full-is-fine") => {
                     self.roll_back();
                 }
                 other => drop(other?),
@@ -173,7 +177,7 @@ impl WriteConnection {
         }
         match asked {
             Commit::Send => Ok(()),
-            Commit::Withhold | Commit::Deny => Err(Stop::Broken(Error::Io {
+            Commit::Withhold | Commit::Deny => Err(OpError::Broken(Error::Io {
                 detail: "the commit was told to fail".into(),
             })),
         }
@@ -183,10 +187,10 @@ impl WriteConnection {
     fn answer(
         &mut self,
         shared: &Shared,
-        effects: Vec<Effect>,
+        updates: Vec<CacheUpdate>,
         jobs: impl IntoIterator<Item = Box<dyn Job>>,
     ) {
-        self.unerased |= shared.apply(effects);
+        self.erase_pending |= shared.apply(updates);
         for job in jobs {
             match trials::after(job.op()) {
                 Ok(()) => job.answer(),

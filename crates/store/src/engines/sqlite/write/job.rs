@@ -7,28 +7,28 @@ use tokio::sync::oneshot;
 
 use super::queue::Shared;
 use super::statements::Statements;
-use crate::engines::sqlite::cache::{Ended, Head, Live};
+use crate::engines::sqlite::cache::{CachedHead, CachedRun, EndedRun};
 use crate::engines::sqlite::events::EventLog;
-use crate::engines::sqlite::fault::{Done, Stop};
+use crate::engines::sqlite::op_error::{OpError, OpResult};
 use crate::engines::sqlite::rows::find;
 use crate::trials::{self, Op};
 use crate::{Error, Millis, Result, RunId, Tenant, ThreadId};
 
 /// What changes in the caches when a transaction is committed.
-pub(crate) enum Effect {
+pub(crate) enum CacheUpdate {
     Tenant(Tenant, i64),
     Began,
-    Live(Arc<Live>),
+    Run(Arc<CachedRun>),
     Settled(RunId),
-    Forget(RunId),
+    ForgetRun(RunId),
     /// A run has a place in a line.
-    Waits(RunId),
+    JoinedWaitQueue(RunId),
     /// A run has none any more.
-    WaitsNoMore(RunId),
-    Head((i64, ThreadId), Head),
+    LeftWaitQueue(RunId),
+    Head((i64, ThreadId), CachedHead),
     ForgetHead((i64, ThreadId)),
-    Ended((i64, RunId), Ended),
-    Moved(i64),
+    Ended((i64, RunId), EndedRun),
+    ThreadMoved(i64),
     /// Bytes were erased: they must not stay in the log.
     Erased,
 }
@@ -45,17 +45,17 @@ pub(crate) struct Tx<'a> {
     pub(crate) now: Millis,
     /// This process among the owners.
     pub(crate) owner: i64,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) updates: Vec<CacheUpdate>,
 }
 
 impl Tx<'_> {
     /// Remember something once it is committed.
-    pub(crate) fn then(&mut self, effect: Effect) {
-        self.effects.push(effect);
+    pub(crate) fn after_commit(&mut self, update: CacheUpdate) {
+        self.updates.push(update);
     }
 
     /// The row of a tenant; made if there is none.
-    pub(crate) fn tenant(&mut self, tenant: &Tenant) -> Done<i64> {
+    pub(crate) fn tenant(&mut self, tenant: &Tenant) -> OpResult<i64> {
         if let Some(row) = self.known_tenant(tenant)? {
             return Ok(row);
         }
@@ -64,12 +64,12 @@ impl Tx<'_> {
             [tenant.as_str()],
             |row| row.get(0),
         )?;
-        self.effects.push(Effect::Tenant(tenant.clone(), row));
+        self.updates.push(CacheUpdate::Tenant(tenant.clone(), row));
         Ok(row)
     }
 
     /// The row of a tenant, if it has one.
-    pub(crate) fn known_tenant(&mut self, tenant: &Tenant) -> Done<Option<i64>> {
+    pub(crate) fn known_tenant(&mut self, tenant: &Tenant) -> OpResult<Option<i64>> {
         find::tenant(self.conn, &self.shared.caches, tenant)
     }
 }
@@ -77,7 +77,7 @@ impl Tx<'_> {
 /// An operation that waits for the writer thread, whatever its result type.
 pub(super) trait Job: Send {
     fn op(&self) -> Op;
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop>;
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), OpError>;
     /// Do nothing, and answer with an error.
     fn refuse(&mut self, error: Error);
     fn answer(self: Box<Self>);
@@ -109,14 +109,14 @@ impl<T, F> JobOf<T, F> {
 impl<T, F> Job for JobOf<T, F>
 where
     T: Send,
-    F: Fn(&mut Tx<'_>) -> Done<T> + Send,
+    F: Fn(&mut Tx<'_>) -> OpResult<T> + Send,
 {
     fn op(&self) -> Op {
         self.op
     }
 
-    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), Stop> {
-        let mark = tx.effects.len();
+    fn run(&mut self, tx: &mut Tx<'_>) -> Result<(), OpError> {
+        let before_run = tx.updates.len();
         let before = tx.conn.total_changes();
         match (self.operation)(tx) {
             Ok(done) => {
@@ -124,20 +124,20 @@ where
                 Ok(())
             }
             // A refusal that came too late: what it wrote has to go, so the group goes.
-            Err(Stop::Refused(error))
+            Err(OpError::Refused(error))
                 if trials::unless("late-refusal", tx.conn.total_changes() != before) =>
             {
-                tx.effects.truncate(mark);
+                tx.updates.truncate(before_run);
                 self.outcome = None;
-                Err(Stop::Broken(error))
+                Err(OpError::Broken(error))
             }
-            Err(Stop::Refused(error)) => {
+            Err(OpError::Refused(error)) => {
                 // Effects of a refused operation only drop cache entries, so they may stay.
                 self.outcome = Some(Err(error));
                 Ok(())
             }
             Err(broken) => {
-                tx.effects.truncate(mark);
+                tx.updates.truncate(before_run);
                 self.outcome = None;
                 Err(broken)
             }

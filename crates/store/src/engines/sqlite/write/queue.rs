@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::job::{Effect, Job, JobOf, Tx};
+use super::job::{CacheUpdate, Job, JobOf, Tx};
 use crate::engines::sqlite::cache::{Caches, lock};
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::watch::Watch;
 use crate::trials::Op;
 use crate::{Error, Millis, Options, OwnerId, Result, RunId};
 
 /// The most operations in one transaction.
-const GROUP: usize = 256;
+const MAX_GROUP: usize = 256;
 
 /// The most operations that wait; further callers wait for room.
-const ROOM: usize = 4096;
+const MAX_WAITING: usize = 4096;
 
 /// What the engine and its writer thread share.
 pub(crate) struct Shared {
@@ -34,9 +34,9 @@ pub(crate) struct Shared {
     /// The row of this process among the owners; 0 before the first run.
     pub(crate) owner_row: AtomicI64,
     /// When the last heartbeat was written.
-    beaten: AtomicU64,
+    last_heartbeat: AtomicU64,
     /// A heartbeat was asked for.
-    overdue: AtomicBool,
+    heartbeat_requested: AtomicBool,
     /// How many free runs were begun from a remembered thread.
     free: AtomicI64,
     /// Runs that this process began or claimed and has not settled.
@@ -50,7 +50,7 @@ struct Queue {
     jobs: VecDeque<Box<dyn Job>>,
     closing: bool,
     /// The writer thread has to do its upkeep before it sleeps again.
-    nudged: bool,
+    must_wake: bool,
     /// The writer thread waits on `wake`.
     asleep: bool,
 }
@@ -71,11 +71,11 @@ impl Shared {
             watch: Watch::default(),
             queue: Mutex::new(Queue::default()),
             wake: Condvar::new(),
-            room: Semaphore::new(ROOM),
+            room: Semaphore::new(MAX_WAITING),
             closed: AtomicBool::new(false),
             owner_row: AtomicI64::new(0),
-            beaten: AtomicU64::new(0),
-            overdue: AtomicBool::new(false),
+            last_heartbeat: AtomicU64::new(0),
+            heartbeat_requested: AtomicBool::new(false),
             free: AtomicI64::new(0),
             working: AtomicUsize::new(0),
             waiting: Mutex::default(),
@@ -99,7 +99,7 @@ impl Shared {
     pub(crate) async fn write<T, F>(&self, op: Op, operation: F) -> Result<T>
     where
         T: Send + 'static,
-        F: Fn(&mut Tx<'_>) -> Done<T> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> OpResult<T> + Send + 'static,
     {
         let permit = self.room.acquire().await.map_err(|_| Error::Closed)?;
         let (job, answer) = JobOf::new(op, operation);
@@ -120,9 +120,9 @@ impl Shared {
     }
 
     /// Have the writer thread do its upkeep: a caller has begun to watch a thread.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_writer(&self) {
         let mut queue = lock(&self.queue);
-        queue.nudged = true;
+        queue.must_wake = true;
         self.wake_if_asleep(&mut queue);
     }
 
@@ -148,24 +148,24 @@ impl Shared {
     }
 
     /// Wait for work, at most so long, and take it.
-    pub(super) fn take(&self, patience: Option<Duration>) -> Taken {
+    pub(super) fn take(&self, timeout: Option<Duration>) -> Taken {
         let mut queue = lock(&self.queue);
-        if queue.jobs.is_empty() && !queue.closing && !queue.nudged {
+        if queue.jobs.is_empty() && !queue.closing && !queue.must_wake {
             queue.asleep = true;
-            queue = match patience {
+            queue = match timeout {
                 None => self
                     .wake
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.wake.wait_timeout(queue, patience);
+                Some(timeout) => {
+                    let waited = self.wake.wait_timeout(queue, timeout);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
             queue.asleep = false;
         }
-        queue.nudged = false;
-        let count = queue.jobs.len().min(GROUP);
+        queue.must_wake = false;
+        let count = queue.jobs.len().min(MAX_GROUP);
         let jobs: Vec<_> = queue.jobs.drain(..count).collect();
         self.room.add_permits(jobs.len());
         Taken {
@@ -181,41 +181,41 @@ impl Shared {
     }
 
     /// Whether it is time for a heartbeat.
-    pub(super) fn is_beat_due(&self, now: Millis) -> bool {
+    pub(super) fn is_heartbeat_due(&self, now: Millis) -> bool {
         let third = u64::try_from(self.options.lease.as_millis() / 3).unwrap_or(u64::MAX);
-        let beaten = self.beaten.load(Ordering::Relaxed);
-        self.overdue.load(Ordering::Relaxed)
+        let last_heartbeat = self.last_heartbeat.load(Ordering::Relaxed);
+        self.heartbeat_requested.load(Ordering::Relaxed)
             || self.owner_row.load(Ordering::Relaxed) == 0
-            || now < beaten
-            || now - beaten >= third
+            || now < last_heartbeat
+            || now - last_heartbeat >= third
     }
 
     /// A heartbeat was written.
-    pub(super) fn note_beat(&self, row: i64, now: Millis) {
+    pub(super) fn note_heartbeat(&self, row: i64, now: Millis) {
         self.owner_row.store(row, Ordering::Relaxed);
-        self.beaten.store(now, Ordering::Relaxed);
-        self.overdue.store(false, Ordering::Relaxed);
+        self.last_heartbeat.store(now, Ordering::Relaxed);
+        self.heartbeat_requested.store(false, Ordering::Relaxed);
     }
 
     /// Have the next heartbeat written however young the last one is.
-    pub(crate) fn beat_now(&self) {
-        self.overdue.store(true, Ordering::Relaxed);
+    pub(crate) fn request_heartbeat(&self) {
+        self.heartbeat_requested.store(true, Ordering::Relaxed);
     }
 
     /// Update the caches after a commit. Whether bytes were erased.
-    pub(super) fn apply(&self, effects: Vec<Effect>) -> bool {
+    pub(super) fn apply(&self, updates: Vec<CacheUpdate>) -> bool {
         let caches = &self.caches;
         let mut erased = false;
-        for effect in effects {
-            match effect {
-                Effect::Tenant(tenant, row) => {
+        for update in updates {
+            match update {
+                CacheUpdate::Tenant(tenant, row) => {
                     lock(&caches.tenants).insert(tenant, row);
                 }
-                Effect::Began => {
+                CacheUpdate::Began => {
                     self.working.fetch_add(1, Ordering::Relaxed);
                 }
-                Effect::Live(live) => lock(&caches.live).insert(live.id, live),
-                Effect::Settled(run) => {
+                CacheUpdate::Run(live) => lock(&caches.live).insert(live.id, live),
+                CacheUpdate::Settled(run) => {
                     lock(&caches.live).remove(&run);
                     let less = |count: usize| Some(count.saturating_sub(1));
                     // More settled than begun happens when a cache was lost; it is only a count.
@@ -223,18 +223,18 @@ impl Shared {
                         .working
                         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
                 }
-                Effect::Forget(run) => lock(&caches.live).remove(&run),
-                Effect::Waits(run) => {
+                CacheUpdate::ForgetRun(run) => lock(&caches.live).remove(&run),
+                CacheUpdate::JoinedWaitQueue(run) => {
                     lock(&self.waiting).insert(run);
                 }
-                Effect::WaitsNoMore(run) => {
+                CacheUpdate::LeftWaitQueue(run) => {
                     lock(&self.waiting).remove(&run);
                 }
-                Effect::Head(key, head) => lock(&caches.heads).insert(key, head),
-                Effect::ForgetHead(key) => lock(&caches.heads).remove(&key),
-                Effect::Ended(key, ended) => lock(&caches.ended).insert(key, ended),
-                Effect::Moved(thread) => self.watch.wake(thread),
-                Effect::Erased => erased = true,
+                CacheUpdate::Head(key, head) => lock(&caches.heads).insert(key, head),
+                CacheUpdate::ForgetHead(key) => lock(&caches.heads).remove(&key),
+                CacheUpdate::Ended(key, ended) => lock(&caches.ended).insert(key, ended),
+                CacheUpdate::ThreadMoved(thread) => self.watch.wake(thread),
+                CacheUpdate::Erased => erased = true,
             }
         }
         erased
@@ -248,10 +248,10 @@ mod tests {
     #[test]
     fn a_nudge_is_not_lost_on_a_writer_that_is_awake() {
         let shared = Shared::new(Options::default(), OwnerId::from_bytes([1; 16]));
-        shared.nudge();
+        shared.wake_writer();
         // It does not sleep.
         let taken = shared.take(None);
         assert!(taken.jobs.is_empty() && !taken.last);
-        assert!(!lock(&shared.queue).nudged);
+        assert!(!lock(&shared.queue).must_wake);
     }
 }

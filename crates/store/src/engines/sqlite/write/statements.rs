@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
-use crate::engines::sqlite::fault::Done;
+use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::rows::sql::prepare;
 
 /// Which statement.
@@ -38,7 +38,7 @@ pub(crate) enum TurnStatement {
     /// What a free run will find when it publishes.
     Place,
     /// The highest number of a timeline so far.
-    LastLine,
+    LastTimeline,
     /// Open a timeline.
     Timeline,
     /// Move the head of a thread within its timeline, for a free run.
@@ -103,7 +103,7 @@ pub(crate) struct Statements<'c>(pub(crate) &'c Connection);
 
 impl Statements<'_> {
     /// Prepare all of them: it shows whether the tables are what they should be.
-    pub(crate) fn check(self) -> Done<()> {
+    pub(crate) fn check(self) -> OpResult<()> {
         for sql in SQL {
             // Not by `prepare`: none of them is run here.
             drop(self.0.prepare_cached(sql)?);
@@ -112,27 +112,27 @@ impl Statements<'_> {
     }
 
     /// Run a statement; how many rows it changed.
-    pub(crate) fn run(self, which: TurnStatement, params: &[&dyn ToSql]) -> Done<usize> {
+    pub(crate) fn run(self, which: TurnStatement, params: &[&dyn ToSql]) -> OpResult<usize> {
         Ok(prepare(self.0, SQL[which as usize])?.execute(params)?)
     }
 
     /// Run a question; whether there is a row.
-    pub(crate) fn holds(self, which: TurnStatement, params: &[&dyn ToSql]) -> Done<bool> {
+    pub(crate) fn exists(self, which: TurnStatement, params: &[&dyn ToSql]) -> OpResult<bool> {
         Ok(prepare(self.0, SQL[which as usize])?.exists(params)?)
     }
 
     /// Run a question whose answer is a number.
-    pub(crate) fn number(self, which: TurnStatement) -> Done<i64> {
+    pub(crate) fn number(self, which: TurnStatement) -> OpResult<i64> {
         Ok(prepare(self.0, SQL[which as usize])?.query_row([], |row| row.get(0))?)
     }
 
     /// Run a question and read its one row, if there is one.
-    pub(crate) fn look(
+    pub(crate) fn query_one(
         self,
         which: TurnStatement,
         params: &[&dyn ToSql],
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<()>,
-    ) -> Done<bool> {
+    ) -> OpResult<bool> {
         let found = prepare(self.0, SQL[which as usize])?.query_row(params, read);
         Ok(found.optional()?.is_some())
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use crate::engines::sqlite::fault::{Done, Stop};
+use crate::engines::sqlite::op_error::{OpError, OpResult};
 use crate::{Error, trials};
 
 /// A handle on the write-ahead log of a store.
@@ -20,21 +20,21 @@ pub(super) struct WalFile {
 
 impl WalFile {
     /// The log of a connection that has read its database: by then the log exists.
-    pub(super) fn of(conn: &Connection) -> Done<Self> {
+    pub(super) fn of(conn: &Connection) -> OpResult<Self> {
         let path = PathBuf::from(format!("{}-wal", conn.path().unwrap_or_default()));
         // Nothing is written through this handle, but some systems sync only writable ones.
         match OpenOptions::new().write(true).open(&path) {
             Ok(file) => Ok(Self { path, file }),
-            Err(error) => Err(Stop::Broken(Error::Io {
+            Err(error) => Err(OpError::Broken(Error::Io {
                 detail: format!("{} cannot be opened: {error}", path.display()),
             })),
         }
     }
 
-    pub(super) fn sync(&self) -> Done<()> {
+    pub(super) fn sync(&self) -> OpResult<()> {
         let synced = trials::sync(&self.path, || self.file.sync_data());
         synced.map_err(|error| {
-            Stop::Broken(Error::Io {
+            OpError::Broken(Error::Io {
                 detail: format!("the log cannot be brought to the disk: {error}"),
             })
         })

@@ -9,13 +9,13 @@ use super::connection::WriteConnection;
 use super::queue::{Shared, Taken};
 use crate::Heartbeat;
 use crate::engines::sqlite::cache::lock;
-use crate::engines::sqlite::connect::Waits;
+use crate::engines::sqlite::connect::CommitSync;
 use crate::engines::sqlite::events;
-use crate::engines::sqlite::fault::storage;
+use crate::engines::sqlite::op_error::storage;
 use crate::engines::sqlite::rows::sql::prepare;
 
 /// How often commits of other processes are looked for while a caller waits for a change.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Write until the store is closed and the queue is empty, then let the file go.
 pub(crate) fn run(mut connection: WriteConnection, shared: &Shared) {
@@ -24,24 +24,24 @@ pub(crate) fn run(mut connection: WriteConnection, shared: &Shared) {
         seen: None,
     };
     // Nothing was begun yet, and no caller waits for anything.
-    let mut patience = None;
+    let mut timeout = None;
     let _refusal = RefuseAtEnd(shared);
     loop {
-        let Taken { jobs, last } = shared.take(patience);
+        let Taken { jobs, last } = shared.take(timeout);
         if !jobs.is_empty() {
             connection.group(shared, jobs);
         }
         if last {
-            connection.leave(shared);
+            connection.release_owner(shared);
             connection.erase();
             return;
         }
-        others.look(&connection.conn, shared);
+        others.poll(&connection.conn, shared);
         connection.mend_early();
         connection.keep_alive(shared);
         connection.erase();
         connection.checkpoint();
-        patience = connection.patience(shared);
+        timeout = connection.timeout(shared);
     }
 }
 
@@ -64,12 +64,12 @@ struct OtherProcesses {
 
 impl OtherProcesses {
     /// Wake callers that wait for a change if another process has written.
-    fn look(&mut self, conn: &Connection, shared: &Shared) {
+    fn poll(&mut self, conn: &Connection, shared: &Shared) {
         if !shared.watch.is_watched() {
             self.seen = None;
             return;
         }
-        if self.seen.is_some() && self.at.elapsed() < LOOK {
+        if self.seen.is_some() && self.at.elapsed() < POLL_INTERVAL {
             return;
         }
         self.at = Instant::now();
@@ -86,10 +86,10 @@ impl OtherProcesses {
 
 impl WriteConnection {
     /// How long the writer thread may sleep.
-    fn patience(&self, shared: &Shared) -> Option<Duration> {
-        let beat = beats(shared).then(|| shared.options.lease / 3);
+    fn timeout(&self, shared: &Shared) -> Option<Duration> {
+        let beat = needs_heartbeats(shared).then(|| shared.options.lease / 3);
         let watched = shared.watch.is_watched();
-        let look = (watched || self.unerased || self.is_lossy()).then_some(LOOK);
+        let look = (watched || self.erase_pending || self.is_lossy()).then_some(POLL_INTERVAL);
         match (beat, look) {
             (Some(beat), Some(look)) => Some(beat.min(look)),
             (beat, look) => beat.or(look),
@@ -98,30 +98,30 @@ impl WriteConnection {
 
     /// Write a heartbeat if the last one is old and there is something to keep.
     fn keep_alive(&mut self, shared: &Shared) {
-        if beats(shared) && shared.is_beat_due(shared.options.clock.now()) {
-            let opened = self.open(Waits::ForDisk);
-            let beaten = opened.and_then(|()| {
+        if needs_heartbeats(shared) && shared.is_heartbeat_due(shared.options.clock.now()) {
+            let opened = self.open(CommitSync::Fsync);
+            let last_heartbeat = opened.and_then(|()| {
                 let now = shared.options.clock.now();
-                let beat = self.beat(shared, now)?;
+                let beat = self.write_heartbeat(shared, now)?;
                 self.conn.execute_batch("COMMIT")?;
                 Ok((beat, now))
             });
-            match beaten {
-                Ok((row, now)) => shared.note_beat(row, now),
+            match last_heartbeat {
+                Ok((row, now)) => shared.note_heartbeat(row, now),
                 // The next turn of the loop tries again, well before the lease is over.
-                Err(stop) => {
+                Err(error) => {
                     self.roll_back();
-                    self.doubt(&stop);
+                    self.note_failed_commit(&error);
                 }
             }
         }
     }
 
     /// Leave nothing behind that says this process lives, unless its runs need it.
-    fn leave(&mut self, shared: &Shared) {
+    fn release_owner(&mut self, shared: &Shared) {
         let row = shared.owner_row.load(Ordering::Relaxed);
         // Without it they stay until they are swept.
-        drop(events::leave(&self.log, &self.conn, row));
+        drop(events::release_slots(&self.log, &self.conn, row));
         if row == 0 {
             return;
         }
@@ -138,7 +138,7 @@ impl WriteConnection {
     }
 }
 
-fn beats(shared: &Shared) -> bool {
+fn needs_heartbeats(shared: &Shared) -> bool {
     let holds = shared.working.load(Ordering::Relaxed) > 0 || !lock(&shared.waiting).is_empty();
     shared.options.heartbeat == Heartbeat::Automatic && holds
 }

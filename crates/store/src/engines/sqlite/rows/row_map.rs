@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by the number of a row. SQLite gives the numbers, no caller can choose some that collide, so
 /// they need no hash that withstands it.
-pub(crate) type ByRow<V> = HashMap<i64, V, BuildHasherDefault<RowHasher>>;
+pub(crate) type RowMap<V> = HashMap<i64, V, BuildHasherDefault<RowHasher>>;
 
 #[derive(Default)]
 pub(crate) struct RowHasher(u64);

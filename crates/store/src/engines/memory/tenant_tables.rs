@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use crate::{ItemNo, ItemRef, NodeId, Position, Result, RunId, RunState, TenantScope, ThreadId};
 
 use super::schema::{
-    CallRow, ItemRow, Node, NodeAt, Realm, Row, RunRow, Stage, ThreadRow, Timeline, Unit, lost,
+    CallRow, ItemRow, Node, NodePlace, Row, RunRow, Stage, SweepUnit, TenantTables, ThreadRow,
+    Timeline, missing_row,
 };
 use crate::rules::not_found;
 
-impl Realm {
+impl TenantTables {
     pub(super) fn new(scope: &TenantScope) -> Self {
         Self {
             scope: scope.clone(),
@@ -39,7 +40,9 @@ impl Realm {
     }
 
     pub(super) fn thread_row(&self, row: Row) -> Result<&ThreadRow> {
-        self.threads.get(&row).ok_or_else(|| lost("a thread"))
+        self.threads
+            .get(&row)
+            .ok_or_else(|| missing_row("a thread"))
     }
 
     /// A run of a visible thread, hidden or not.
@@ -65,13 +68,13 @@ impl Realm {
     pub(super) fn timeline(&self, row: Row) -> Result<&Timeline> {
         self.timelines
             .get(&row)
-            .ok_or_else(|| lost(format_args!("timeline {row}")))
+            .ok_or_else(|| missing_row(format_args!("timeline {row}")))
     }
 
-    pub(super) fn node(&self, at: NodeAt) -> Result<&Node> {
+    pub(super) fn node(&self, at: NodePlace) -> Result<&Node> {
         self.timeline(at.timeline)?
             .node(at.first)
-            .ok_or_else(|| lost(format_args!("the node at position {}", at.first)))
+            .ok_or_else(|| missing_row(format_args!("the node at position {}", at.first)))
     }
 
     /// The item at a place, if it is stored.
@@ -86,7 +89,7 @@ impl Realm {
     }
 
     /// Say that a node is needed.
-    pub(super) fn pin(&mut self, at: NodeAt) {
+    pub(super) fn pin(&mut self, at: NodePlace) {
         if let Some(timeline) = self.timelines.get_mut(&at.timeline) {
             *timeline.pins.entry(at.first).or_insert(0) += 1;
         }
@@ -94,7 +97,7 @@ impl Realm {
 
     /// Say that a node is needed once less. Timelines of deleted threads that nothing needs any
     /// more let go of their parents at once; their rows are swept later.
-    pub(super) fn unpin(&mut self, at: NodeAt) {
+    pub(super) fn unpin(&mut self, at: NodePlace) {
         let mut next = Some(at);
         while let Some(at) = next.take() {
             let Some(timeline) = self.timelines.get_mut(&at.timeline) else {
@@ -112,13 +115,13 @@ impl Realm {
 
     /// If a timeline's thread is deleted, have it swept, and if nothing needs it let go of its
     /// parent, which is the answer.
-    pub(super) fn release(&mut self, row: Row) -> Option<NodeAt> {
+    pub(super) fn release(&mut self, row: Row) -> Option<NodePlace> {
         let timeline = self.timelines.get_mut(&row)?;
         let owner = self.threads.get(&timeline.thread)?;
         if owner.stage != Stage::Deleted {
             return None;
         }
-        self.sweep.push_back(Unit::Timeline(row));
+        self.sweep.push_back(SweepUnit::Timeline(row));
         if timeline.released || !timeline.pins.is_empty() {
             return None;
         }
@@ -138,9 +141,9 @@ impl Timeline {
     }
 
     /// The place of the node that a node continues.
-    pub(super) fn parent_of(&self, timeline: Row, first: Position) -> Option<NodeAt> {
+    pub(super) fn parent_of(&self, timeline: Row, first: Position) -> Option<NodePlace> {
         match self.place(first)?.checked_sub(1) {
-            Some(before) => Some(NodeAt {
+            Some(before) => Some(NodePlace {
                 timeline,
                 first: self.nodes.get(before)?.first,
             }),
@@ -172,7 +175,7 @@ impl RunRow {
     }
 
     /// The node that its next one continues.
-    pub(super) fn tip(&self) -> Option<NodeAt> {
+    pub(super) fn tip(&self) -> Option<NodePlace> {
         self.nodes.last().map(|node| node.at).or(self.base)
     }
 

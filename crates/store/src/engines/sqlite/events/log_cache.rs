@@ -4,26 +4,26 @@
 
 use std::ops::Range;
 
-use super::packed::{ENTRY, ROOM, push_entry, push_flush};
+use super::packed::{ENTRY_OVERHEAD, SLOT_BYTES, push_entry, push_flush};
 use super::slots::Slots;
-use crate::engines::sqlite::rows::by_row::ByRow;
+use crate::engines::sqlite::rows::row_map::RowMap;
 use crate::{Flush, RunId};
 
 /// Bytes of a run in the log, at most. What is more goes to a row of the run.
-pub(super) const LONG: usize = 32 * 1024;
+pub(super) const MAX_RUN_BYTES: usize = 32 * 1024;
 
 /// A run while it is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Worked {
+pub(crate) struct OwnedRun {
     pub(crate) row: i64,
     pub(crate) id: RunId,
     pub(crate) epoch: u32,
 }
 
 /// All flushes of a run that are in the log and not yet in a row of the run's own.
-pub(super) struct Kept {
-    pub(super) of: Worked,
-    pub(super) packed: Packed,
+pub(super) struct LoggedRun {
+    pub(super) of: OwnedRun,
+    pub(super) packed: PackedFlushes,
     /// The slots that hold them.
     pub(super) slots: Vec<i64>,
     /// The generation in which the run was last seen to be the caller's.
@@ -34,14 +34,14 @@ pub(super) struct Kept {
     left: bool,
 }
 
-impl Kept {
-    fn new(of: Worked) -> Self {
+impl LoggedRun {
+    fn new(of: OwnedRun) -> Self {
         Self {
             of,
             // Room for an answer of usual length: growing it bit by bit would cost more.
-            packed: Packed {
+            packed: PackedFlushes {
                 bytes: Vec::with_capacity(2048),
-                ..Packed::default()
+                ..PackedFlushes::default()
             },
             slots: Vec::with_capacity(32),
             seen: 0,
@@ -53,14 +53,14 @@ impl Kept {
 
 /// Flushes in a row, packed as a settled run has them.
 #[derive(Clone, Default)]
-pub(super) struct Packed {
+pub(super) struct PackedFlushes {
     pub(super) first: u64,
     pub(super) end: u64,
     pub(super) flushes: u32,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Packed {
+impl PackedFlushes {
     /// Add a flush that follows.
     pub(super) fn push(&mut self, flush: &Flush) {
         self.note(flush.first, flush.end());
@@ -75,7 +75,7 @@ impl Packed {
         self.flushes += 1;
     }
 
-    fn add(&mut self, added: &Added, bytes: &[u8]) {
+    fn add(&mut self, added: &AddedFlush, bytes: &[u8]) {
         self.note(added.first, added.end);
         self.bytes
             .extend_from_slice(&bytes[added.inner..added.entry.end]);
@@ -83,8 +83,8 @@ impl Packed {
 }
 
 /// A flush that the transaction adds to the log.
-pub(super) struct Added {
-    pub(super) of: Worked,
+pub(super) struct AddedFlush {
+    pub(super) of: OwnedRun,
     pub(super) first: u64,
     pub(super) end: u64,
     /// Its entry in the bytes of the transaction.
@@ -100,22 +100,22 @@ pub(super) struct Added {
 
 /// The transaction that is under way.
 #[derive(Default)]
-pub(super) struct Staged {
-    pub(super) added: Vec<Added>,
+pub(super) struct PendingFlushes {
+    pub(super) added: Vec<AddedFlush>,
     pub(super) bytes: Vec<u8>,
     /// Runs whose flushes from before are no longer needed in the log.
     pub(super) left: Vec<i64>,
     /// Whether it was asked if other processes have written.
     asked: bool,
     /// Whether slots were written: what is known of them then hangs on the commit.
-    pub(super) sealed: bool,
+    pub(super) written: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Memory {
-    pub(super) runs: ByRow<Kept>,
+pub(super) struct LogCache {
+    pub(super) runs: RowMap<LoggedRun>,
     pub(super) slots: Slots,
-    pub(super) staged: Staged,
+    pub(super) staged: PendingFlushes,
     /// Whether the log may hold flushes of this process's runs that are not remembered.
     lost: bool,
     /// Goes up whenever runs may have changed unseen: another process has written, or runs were
@@ -125,9 +125,9 @@ pub(super) struct Memory {
     version: Option<i64>,
 }
 
-impl Memory {
+impl LogCache {
     /// The flushes of a run from before this transaction, if they are still the log's.
-    fn kept(&self, of: Worked) -> Option<&Kept> {
+    fn kept(&self, of: OwnedRun) -> Option<&LoggedRun> {
         let kept = self.runs.get(&of.row);
         kept.filter(|kept| kept.of == of && !kept.left)
     }
@@ -140,14 +140,14 @@ impl Memory {
     }
 
     /// What this transaction has added for a run.
-    pub(super) fn added(&self, run: i64) -> impl DoubleEndedIterator<Item = &Added> {
+    pub(super) fn added(&self, run: i64) -> impl DoubleEndedIterator<Item = &AddedFlush> {
         let some = self.may_have_added(run);
         let staged = self.staged.added.iter().filter(move |_| some);
         staged.filter(move |added| added.of.row == run && !added.gone)
     }
 
     /// Whether everything before an event of a run is either remembered or in rows of the run.
-    pub(super) fn follows(&self, of: Worked, first: u64) -> bool {
+    pub(super) fn follows(&self, of: OwnedRun, first: u64) -> bool {
         match (self.added(of.row).next_back(), self.kept(of)) {
             (Some(added), _) => added.of == of && added.end == first,
             (None, Some(kept)) => kept.packed.end == first,
@@ -156,7 +156,7 @@ impl Memory {
     }
 
     /// Whether a run was seen to be the caller's and cannot have changed since.
-    pub(super) fn is_seen(&self, of: Worked) -> bool {
+    pub(super) fn is_seen(&self, of: OwnedRun) -> bool {
         self.kept(of)
             .is_some_and(|kept| kept.seen == self.generation)
     }
@@ -169,18 +169,18 @@ impl Memory {
     /// What SQLite says about that.
     pub(super) fn note_version(&mut self, version: i64) {
         if self.version.replace(version) != Some(version) {
-            self.distrust();
+            self.expect_changes();
         }
     }
 
     /// Runs may have changed.
-    pub(super) fn distrust(&mut self) {
+    pub(super) fn expect_changes(&mut self) {
         self.generation += 1;
     }
 
     /// The number after the last event of a run, if it can be known from here. `stored` is what the
     /// run's own rows say: if they know more, another process has written. `own`: this process owns it.
-    pub(super) fn end(&self, of: Worked, stored: u64, own: bool) -> Option<u64> {
+    pub(super) fn end(&self, of: OwnedRun, stored: u64, own: bool) -> Option<u64> {
         let added = self.added(of.row).next_back().filter(|last| last.of == of);
         let end = match added {
             Some(added) => Some(added.end),
@@ -195,11 +195,11 @@ impl Memory {
     }
 
     /// All flushes of a run up to `end` and those of this transaction; `None` if some are not known.
-    pub(super) fn gathered(&self, of: Worked, end: u64) -> Option<Packed> {
+    pub(super) fn gathered(&self, of: OwnedRun, end: u64) -> Option<PackedFlushes> {
         let mut all = match self.kept(of) {
             Some(kept) => kept.packed.clone(),
             None if self.lost => return None,
-            None => Packed::default(),
+            None => PackedFlushes::default(),
         };
         for added in self.added(of.row) {
             if all.end != added.first || added.of != of {
@@ -211,7 +211,7 @@ impl Memory {
     }
 
     /// How many bytes of a run are in the log.
-    pub(super) fn size(&self, of: Worked) -> usize {
+    pub(super) fn size(&self, of: OwnedRun) -> usize {
         let kept = self.kept(of).map_or(0, |kept| kept.packed.bytes.len());
         let added: usize = self.added(of.row).map(|added| added.entry.len()).sum();
         kept + added
@@ -219,8 +219,8 @@ impl Memory {
 
     /// Add a flush if all that must be known for it is: the run is the caller's, the flush is its
     /// next one and there is room. Almost every flush goes this way, with one look at the run.
-    pub(super) fn stage_known(&mut self, of: Worked, flush: &Flush) -> bool {
-        let size = flush.payload.len() + ENTRY;
+    pub(super) fn stage_known(&mut self, of: OwnedRun, flush: &Flush) -> bool {
+        let size = flush.payload.len() + ENTRY_OVERHEAD;
         let Some(kept) = self.runs.get_mut(&of.row) else {
             return false;
         };
@@ -229,8 +229,8 @@ impl Memory {
             && !kept.left
             && kept.added == 0
             && kept.packed.end == flush.first
-            && size <= ROOM
-            && kept.packed.bytes.len() + size <= LONG;
+            && size <= SLOT_BYTES
+            && kept.packed.bytes.len() + size <= MAX_RUN_BYTES;
         if known {
             kept.added = 1;
             self.push(of, flush);
@@ -239,18 +239,18 @@ impl Memory {
     }
 
     /// Add a flush, to be written when the transaction is committed.
-    pub(super) fn stage(&mut self, of: Worked, flush: &Flush) {
+    pub(super) fn stage(&mut self, of: OwnedRun, flush: &Flush) {
         if let Some(kept) = self.runs.get_mut(&of.row) {
             kept.added += 1;
         }
         self.push(of, flush);
     }
 
-    fn push(&mut self, of: Worked, flush: &Flush) {
+    fn push(&mut self, of: OwnedRun, flush: &Flush) {
         let staged = &mut self.staged;
         let start = staged.bytes.len();
         let inner = push_entry(&mut staged.bytes, of.row, flush);
-        staged.added.push(Added {
+        staged.added.push(AddedFlush {
             of,
             first: flush.first,
             end: flush.end(),
@@ -263,7 +263,7 @@ impl Memory {
     }
 
     /// The flushes of a run so far need not be in the log.
-    pub(super) fn leave(&mut self, run: i64) {
+    pub(super) fn drop_run(&mut self, run: i64) {
         if self.may_have_added(run) {
             for added in &mut self.staged.added {
                 added.gone |= added.of.row == run;
@@ -287,7 +287,7 @@ impl Memory {
             released.extend(self.runs.remove(&run).map(|kept| kept.slots));
         }
         for added in staged.added.drain(..).filter(|added| !added.gone) {
-            let new = || Kept::new(added.of);
+            let new = || LoggedRun::new(added.of);
             let kept = self.runs.entry(added.of.row).or_insert_with(new);
             if kept.of != added.of {
                 // The number of a run that was removed is given again.
@@ -305,13 +305,13 @@ impl Memory {
             self.slots.release(slot);
         }
         staged.bytes.clear();
-        staged.sealed = false;
+        staged.written = false;
         staged.asked = false;
     }
 
     /// The transaction was rolled back.
     pub(super) fn rolled_back(&mut self) {
-        if self.staged.sealed {
+        if self.staged.written {
             // What the slots hold is not known any more. Those that are forgotten are swept up.
             *self = Self {
                 lost: true,

@@ -17,23 +17,23 @@ pub(crate) const FLAGS: u32 = 0xFF;
 const COVERED: u32 = flag::LEASED | flag::PER_CALL | flag::APPEND | flag::UNSENT;
 
 /// The last node of a run: timeline, first position, step.
-pub(crate) type Last = (i64, Position, u32);
+pub(crate) type LastNode = (i64, Position, u32);
 
 /// The bits to set in `run.flags` for a run with these flags and this last node.
-pub(crate) fn seal(run: &RunId, flags: u32, last: Option<Last>) -> u32 {
-    let mut sum = checksum(0xFFFF, run.as_bytes());
-    sum = checksum(sum, &(flags & COVERED).to_le_bytes());
+pub(crate) fn checksum(run: &RunId, flags: u32, last: Option<LastNode>) -> u32 {
+    let mut sum = crc16(0xFFFF, run.as_bytes());
+    sum = crc16(sum, &(flags & COVERED).to_le_bytes());
     if let Some((timeline, first, step)) = last {
-        sum = checksum(sum, &timeline.to_le_bytes());
-        sum = checksum(sum, &first.to_le_bytes());
-        sum = checksum(sum, &step.to_le_bytes());
+        sum = crc16(sum, &timeline.to_le_bytes());
+        sum = crc16(sum, &first.to_le_bytes());
+        sum = crc16(sum, &step.to_le_bytes());
     }
     MARK | u32::from(sum) << 8
 }
 
 /// Whether what was read is what was sealed.
-pub(crate) fn fits(run: &RunId, flags: u32, last: Option<Last>) -> bool {
-    flags & !FLAGS == 0 || flags & !FLAGS == seal(run, flags, last)
+pub(crate) fn is_intact(run: &RunId, flags: u32, last: Option<LastNode>) -> bool {
+    flags & !FLAGS == 0 || flags & !FLAGS == checksum(run, flags, last)
 }
 
 /// One byte's part of the CRC-16 with the polynomial 0x1021.
@@ -57,7 +57,7 @@ const TABLE: [u16; 256] = {
     table
 };
 
-fn checksum(sum: u16, bytes: &[u8]) -> u16 {
+fn crc16(sum: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(sum, |sum, byte| {
         let place = (sum >> 8) as u8 ^ byte;
         sum << 8 ^ TABLE[usize::from(place)]
@@ -73,32 +73,40 @@ mod tests {
         let run = RunId::from_bytes([7; 16]);
         let last = (12, 345, 6);
         for flags in [0, flag::UNSENT, flag::LEASED | flag::PER_CALL] {
-            let sealed = flags | seal(&run, flags, Some(last));
-            assert!(fits(&run, sealed, Some(last)));
-            assert!(fits(&run, sealed | flag::HIDDEN | flag::MOVED, Some(last)));
-            assert!(!fits(&run, sealed, None));
+            let stored = flags | checksum(&run, flags, Some(last));
+            assert!(is_intact(&run, stored, Some(last)));
+            assert!(is_intact(
+                &run,
+                stored | flag::HIDDEN | flag::MOVED,
+                Some(last)
+            ));
+            assert!(!is_intact(&run, stored, None));
             for bit in 0..64 {
                 let (timeline, first, step) = last;
-                assert!(!fits(
+                assert!(!is_intact(
                     &run,
-                    sealed,
+                    stored,
                     Some((timeline ^ (1 << bit), first, step))
                 ));
-                assert!(!fits(
+                assert!(!is_intact(
                     &run,
-                    sealed,
+                    stored,
                     Some((timeline, first ^ (1 << bit), step))
                 ));
             }
             for bit in 0..32 {
-                let changed = sealed ^ (1 << bit);
+                let changed = stored ^ (1 << bit);
                 let is_covered = (1 << bit) & (COVERED | !FLAGS) != 0;
-                assert_eq!(fits(&run, changed, Some(last)), !is_covered, "bit {bit}");
+                assert_eq!(
+                    is_intact(&run, changed, Some(last)),
+                    !is_covered,
+                    "bit {bit}"
+                );
                 let step = last.2 ^ (1 << bit);
-                assert!(!fits(&run, sealed, Some((last.0, last.1, step))));
+                assert!(!is_intact(&run, stored, Some((last.0, last.1, step))));
             }
         }
         // What an older version wrote has no seal.
-        assert!(fits(&run, flag::UNSENT, Some(last)));
+        assert!(is_intact(&run, flag::UNSENT, Some(last)));
     }
 }

@@ -11,13 +11,13 @@ use crate::{
 };
 
 use super::read::state_of;
-use super::schema::{CallRow, Data, Node, NodeAt, Row, RunRow, Stage, Timeline};
-use super::{Desk, MOST};
+use super::schema::{CallRow, Database, Node, NodePlace, Row, RunRow, Stage, Timeline};
+use super::{MAX_READ, Transaction};
 use crate::rules::not_found;
 
-impl Desk<'_> {
+impl Transaction<'_> {
     pub(super) fn run(&self, id: RunId) -> Result<Run> {
-        self.run_view(self.realm.run(id)?)
+        self.run_view(self.tables.run(id)?)
     }
 
     pub(super) fn run_view(&self, run: &RunRow) -> Result<Run> {
@@ -47,7 +47,7 @@ impl Desk<'_> {
     }
 
     pub(super) fn journal(&self, id: RunId) -> Result<Journal> {
-        let run = self.realm.run(id)?;
+        let run = self.tables.run(id)?;
         let stored = (1..=run.last_item()).filter(|no| run.item(*no).is_some());
         let step = |(no, step): (u32, &super::schema::StepRow)| StepRecord {
             no,
@@ -82,7 +82,7 @@ impl Desk<'_> {
             tool: call.tool.clone(),
             effect: call.effect,
             state: call.state,
-            key: digest::call_key(&self.realm.tenant, run, step, position, &call.call),
+            key: digest::call_key(&self.tables.tenant, run, step, position, &call.call),
             result: call.result,
             approval: call.approval,
             taken_by: call.taken_by,
@@ -96,10 +96,10 @@ impl Desk<'_> {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Run>> {
-        let limit = limit.min(MOST);
+        let limit = limit.min(MAX_READ);
         let rows = match &filter.thread {
-            None => &self.realm.run_order,
-            Some(thread) => match self.realm.thread(thread) {
+            None => &self.tables.run_order,
+            Some(thread) => match self.tables.thread(thread) {
                 Ok(thread) => &thread.runs,
                 Err(_) => {
                     return Ok(Listing {
@@ -114,7 +114,7 @@ impl Desk<'_> {
         let mut next = None;
         for (row, id) in rows.range((Bound::Unbounded, end)).rev() {
             // Hidden runs, and those of threads that are not visible, are left out.
-            let Ok(run) = self.realm.run(*id) else {
+            let Ok(run) = self.tables.run(*id) else {
                 continue;
             };
             let state = self.shared.state(run, self.now);
@@ -131,7 +131,7 @@ impl Desk<'_> {
     }
 
     pub(super) fn events(&self, id: RunId, from: EventNo, limit: usize) -> Result<Vec<Flush>> {
-        let flushes = &self.realm.run(id)?.flushes;
+        let flushes = &self.tables.run(id)?.flushes;
         let first = flushes.partition_point(|flush| flush.end() <= from);
         let mut count = 0;
         let mut found = Vec::new();
@@ -151,8 +151,8 @@ impl Desk<'_> {
         after: Option<NodeId>,
         limit: usize,
     ) -> Result<Vec<TreeNode>> {
-        let thread = self.realm.thread(id)?;
-        let limit = limit.min(MOST);
+        let thread = self.tables.thread(id)?;
+        let limit = limit.min(MAX_READ);
         let after = match after {
             None => Row::MIN,
             Some(node) => self.stored_node(node)?.2.row,
@@ -160,7 +160,7 @@ impl Desk<'_> {
         // Whole timelines of the thread; of others what lies on the way to the head.
         let mut tops: HashMap<Row, u64> = HashMap::new();
         if let Some(head) = thread.head {
-            for stretch in self.realm.branch(head)? {
+            for stretch in self.tables.branch(head)? {
                 let stretch = stretch?;
                 tops.insert(stretch.row, stretch.top);
             }
@@ -171,7 +171,7 @@ impl Desk<'_> {
         // Row numbers grow from parent to child and along timelines: merge these by them.
         let mut heads = BinaryHeap::new();
         for (timeline, top) in &tops {
-            let nodes = &self.realm.timeline(*timeline)?.nodes;
+            let nodes = &self.tables.timeline(*timeline)?.nodes;
             let place = nodes.partition_point(|node| node.row <= after);
             if let Some(node) = nodes.get(place).filter(|node| node.last <= *top) {
                 heads.push(Reverse((node.row, *timeline, place)));
@@ -182,7 +182,7 @@ impl Desk<'_> {
             let Some(Reverse((_, row, place))) = heads.pop() else {
                 break;
             };
-            let timeline = self.realm.timeline(row)?;
+            let timeline = self.tables.timeline(row)?;
             let Some(node) = timeline.nodes.get(place) else {
                 break;
             };
@@ -198,7 +198,7 @@ impl Desk<'_> {
 
     fn tree_node(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<TreeNode> {
         let parent = timeline.parent_of(row, node.first);
-        let parent = parent.map(|at| self.realm.node(at)).transpose()?;
+        let parent = parent.map(|at| self.tables.node(at)).transpose()?;
         Ok(TreeNode {
             node: node.id,
             parent: parent.map(|parent| parent.id),
@@ -213,25 +213,25 @@ impl Desk<'_> {
     /// A node that some thread reaches, hidden or not.
     fn stored_node(&self, id: NodeId) -> Result<(&RunRow, Row, &Node)> {
         let missing = || not_found("node", id);
-        let run = self.realm.runs.get(&id.run).ok_or_else(missing)?;
+        let run = self.tables.runs.get(&id.run).ok_or_else(missing)?;
         let place = run.nodes.iter().rev().find(|node| node.step == id.step);
-        let at: NodeAt = place.ok_or_else(missing)?.at;
-        if !self.realm.is_reached(at) {
+        let at: NodePlace = place.ok_or_else(missing)?.at;
+        if !self.tables.is_reached(at) {
             return Err(missing());
         }
-        Ok((run, at.timeline, self.realm.node(at)?))
+        Ok((run, at.timeline, self.tables.node(at)?))
     }
 
     pub(super) fn node(&self, id: NodeId, from: ItemNo, limit: usize) -> Result<NodeRecord> {
         let (run, row, node) = self.stored_node(id)?;
-        let timeline = self.realm.timeline(row)?;
-        self.realm.check_node(row, timeline, node)?;
+        let timeline = self.tables.timeline(row)?;
+        self.tables.check_node(row, timeline, node)?;
         let count = u32::try_from(node.last - node.first).unwrap_or(u32::MAX);
         let last = node.first_item.saturating_add(count);
         let mut items = Vec::new();
         let first = from.max(node.first_item);
-        for no in (first..=last).take(limit.min(MOST)) {
-            items.push(self.realm.item_view(run, no)?);
+        for no in (first..=last).take(limit.min(MAX_READ)) {
+            items.push(self.tables.item_view(run, no)?);
         }
         let read = u64::from(first) + items.len() as u64;
         let set_here = node.state.as_ref().is_some_and(|state| state.at == id);
@@ -249,13 +249,13 @@ impl Desk<'_> {
     }
 }
 
-impl Data {
+impl Database {
     /// Runs whose owners are gone.
     pub(super) fn orphans(&self, now: Millis, limit: usize) -> Vec<Orphan> {
         let runs = self.shared.running.values().filter_map(|(scope, id)| {
-            let realm = self.realms.get(scope.tenant())?;
-            let run = realm.runs.get(id)?;
-            let visible = realm.stage(run.thread) == Some(Stage::Visible);
+            let tables = self.tenants.get(scope.tenant())?;
+            let run = tables.runs.get(id)?;
+            let visible = tables.stage(run.thread) == Some(Stage::Visible);
             let orphan = self.shared.state(run, now) == RunState::Interrupted;
             (visible && orphan).then(|| Orphan {
                 scope: scope.clone(),
@@ -272,9 +272,9 @@ impl Data {
         let mut owning = std::collections::HashSet::new();
         for (scope, run) in self.shared.running.values() {
             let run = self
-                .realms
+                .tenants
                 .get(scope.tenant())
-                .and_then(|realm| realm.runs.get(run));
+                .and_then(|tables| tables.runs.get(run));
             owning.extend(run.and_then(|run| run.owner));
         }
         self.shared

@@ -6,7 +6,7 @@ use crate::{DamageSite, Error, Position, ThreadId, rules};
 
 /// Why an operation stopped.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum OpError {
     /// A precondition does not hold. Nothing was written, so the rest of the group goes on.
     Refused(Error),
     /// The storage failed, perhaps half-way: the transaction has to go.
@@ -14,9 +14,9 @@ pub(super) enum Stop {
 }
 
 /// What an operation on a connection gives.
-pub(super) type Done<T> = Result<T, Stop>;
+pub(super) type OpResult<T> = Result<T, OpError>;
 
-impl Stop {
+impl OpError {
     /// What a caller is told.
     pub(super) fn into_error(self) -> Error {
         match self {
@@ -55,13 +55,13 @@ impl Stop {
 /// What is damaged if a value in it cannot be, and nothing else is known of it.
 const A_ROW: &str = "a row";
 
-impl From<Error> for Stop {
+impl From<Error> for OpError {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for OpError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Broken(storage(&error))
     }
@@ -96,23 +96,23 @@ pub(super) fn storage(error: &rusqlite::Error) -> Error {
 }
 
 /// What was asked for is not there.
-pub(super) fn missing(what: &'static str, id: &dyn std::fmt::Display) -> Stop {
+pub(super) fn not_found(what: &'static str, id: &dyn std::fmt::Display) -> OpError {
     rules::not_found(what, id).into()
 }
 
 /// A name that is taken.
-pub(super) fn exists(what: &'static str, id: &dyn std::fmt::Display) -> Stop {
+pub(super) fn exists(what: &'static str, id: &dyn std::fmt::Display) -> OpError {
     rules::exists(what, id).into()
 }
 
 /// Something that cannot be stored.
-pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> Stop {
+pub(super) fn invalid(what: &'static str, why: impl Into<String>) -> OpError {
     rules::invalid(what, why).into()
 }
 
 /// Something stored that is not as it was stored.
-pub(super) fn corrupt(place: impl Into<DamageSite>, detail: impl Into<String>) -> Stop {
-    Stop::Refused(Error::corrupt(place, detail))
+pub(super) fn corrupt(place: impl Into<DamageSite>, detail: impl Into<String>) -> OpError {
+    OpError::Refused(Error::corrupt(place, detail))
 }
 
 /// Damage that is found while SQLite reads a row, where only errors of SQLite can be given.

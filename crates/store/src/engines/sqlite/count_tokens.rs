@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
-use super::fault::Done;
+use super::op_error::OpResult;
 use super::rows::{int, num};
 use crate::digest::{self, Digest, NodeFields};
 use crate::engines::sqlite::rows::branch::unpack;
@@ -23,7 +23,7 @@ use crate::{ItemKind, ItemRef, NodeId, RunId, Said, Tenant};
 const PAGE: i64 = 256;
 
 /// Count everything, in the transaction of the migration.
-pub(super) fn recount(conn: &Connection) -> Done<()> {
+pub(super) fn count_tokens(conn: &Connection) -> OpResult<()> {
     // What was there before, while both are needed. In tables and not in memory: a store may have
     // more items than fit.
     conn.execute_batch(
@@ -45,7 +45,7 @@ pub(super) fn recount(conn: &Connection) -> Done<()> {
 }
 
 /// Change a row.
-fn run<P: Params>(conn: &Connection, sql: &str, params: P) -> Done<()> {
+fn run<P: Params>(conn: &Connection, sql: &str, params: P) -> OpResult<()> {
     conn.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
@@ -81,13 +81,13 @@ fn page<T>(
     sql: &str,
     after: i64,
     read: fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> Done<Vec<(i64, Option<T>)>> {
+) -> OpResult<Vec<(i64, Option<T>)>> {
     let mut statement = conn.prepare_cached(sql)?;
     let rows = statement.query_map((after, PAGE), |row| Ok((row.get(0)?, read(row).ok())))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn items(conn: &Connection) -> Done<()> {
+fn items(conn: &Connection) -> OpResult<()> {
     let sql = "SELECT i.item, i.no, i.kind, i.source, i.digest, i.body, r.id, t.name
       FROM item i CROSS JOIN run r ON r.run=i.run CROSS JOIN tenant t ON t.tenant=r.tenant
       WHERE i.item>? AND i.units=0 AND i.again IS NULL AND i.body IS NOT NULL ORDER BY i.item LIMIT ?";
@@ -196,7 +196,7 @@ struct Before {
     is: Digest,
 }
 
-fn nodes(conn: &Connection) -> Done<()> {
+fn nodes(conn: &Connection) -> OpResult<()> {
     // Parents before children: a node was always stored after the one that it continues.
     let sql = "SELECT n.node, n.tl, n.first, n.last, n.run, n.step, n.item_lo, n.flags, n.units, n.digest,
         n.state_run, s.digest, r.id, t.name, l.parent_tl, l.fork
@@ -223,7 +223,7 @@ fn nodes(conn: &Connection) -> Done<()> {
 }
 
 /// The total of a node and its new digest; `None` if it is damaged.
-fn total(conn: &Connection, row: &NodeRow) -> Done<Option<(u64, Digest)>> {
+fn total(conn: &Connection, row: &NodeRow) -> OpResult<Option<(u64, Digest)>> {
     let Ok(tenant) = Tenant::new(&row.tenant) else {
         return Ok(None);
     };
@@ -267,10 +267,10 @@ fn total(conn: &Connection, row: &NodeRow) -> Done<Option<(u64, Digest)>> {
 }
 
 /// The node before, if there is one; `None` if it cannot be read.
-fn before(conn: &Connection, row: &NodeRow) -> Done<Option<Option<Before>>> {
+fn before(conn: &Connection, row: &NodeRow) -> OpResult<Option<Option<Before>>> {
     let sql = "SELECT n.units, n.digest, coalesce(w.digest, n.digest) FROM node n LEFT JOIN node_was w ON w.node=n.node
       WHERE n.tl=? AND n.first<=? ORDER BY n.first DESC LIMIT 1";
-    let find = |tl: i64, last: u64| -> Done<Option<Option<Before>>> {
+    let find = |tl: i64, last: u64| -> OpResult<Option<Option<Before>>> {
         let mut statement = conn.prepare_cached(sql)?;
         let found = statement.query_row((tl, int(last)), |row| {
             let read = || -> rusqlite::Result<_> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, Row};
 
-use crate::engines::sqlite::fault::{Done, missing};
+use crate::engines::sqlite::op_error::{OpResult, not_found};
 use crate::engines::sqlite::rows::find::{alias, named_node};
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::rows::{
@@ -13,7 +13,7 @@ use crate::engines::sqlite::rows::{
 use crate::{At, Millis, NodeRef, RunId, ThreadId};
 
 /// What is opened.
-pub(crate) struct Found {
+pub(crate) struct OpenedRows {
     pub(crate) thread: ThreadRow,
     /// The node that was named, or the head.
     pub(crate) node: Option<NodeRow>,
@@ -32,7 +32,7 @@ const HAS: &str = ", EXISTS(SELECT 1 FROM run u WHERE u.thread=t.thread AND u.li
 /// Where they are.
 const HAS_AT: usize = THREAD_COLUMNS + NODE_COLUMNS;
 
-impl Found {
+impl OpenedRows {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let thread = ThreadRow::read(row)?;
         Ok(Self {
@@ -56,21 +56,26 @@ impl Found {
 }
 
 /// What a name leads to.
-pub(crate) fn found(conn: &Connection, tenant: Option<i64>, at: &At, now: Millis) -> Done<Found> {
+pub(crate) fn find(
+    conn: &Connection,
+    tenant: Option<i64>,
+    at: &At,
+    now: Millis,
+) -> OpResult<OpenedRows> {
     match at {
         At::Thread(id) => {
             let found = match tenant {
                 Some(tenant) => by_id(conn, tenant, id)?,
                 None => None,
             };
-            found.ok_or_else(|| missing("thread", id))
+            found.ok_or_else(|| not_found("thread", id))
         }
         At::Alias(name) => {
             let found = match alias(conn, tenant, name)? {
-                Some(row) => by_row(conn, row)?,
+                Some(row) => row_map(conn, row)?,
                 None => None,
             };
-            found.ok_or_else(|| missing("thread", &name.name))
+            found.ok_or_else(|| not_found("thread", &name.name))
         }
         At::Node(node) => {
             if let (NodeRef::Run(run), Some(tenant)) = (node, tenant)
@@ -79,33 +84,33 @@ pub(crate) fn found(conn: &Connection, tenant: Option<i64>, at: &At, now: Millis
                 return Ok(found);
             }
             let (node, run) = named_node(conn, tenant, *node, now)?;
-            let found = by_row(conn, run.thread)?;
-            let mut found = found.ok_or_else(|| missing("run", &run.id))?;
+            let found = row_map(conn, run.thread)?;
+            let mut found = found.ok_or_else(|| not_found("run", &run.id))?;
             found.node = Some(node);
             Ok(found)
         }
     }
 }
 
-fn by_id(conn: &Connection, tenant: i64, id: &ThreadId) -> Done<Option<Found>> {
+fn by_id(conn: &Connection, tenant: i64, id: &ThreadId) -> OpResult<Option<OpenedRows>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!(
             "SELECT {THREAD} {NODE}{HAS} FROM {THREAD_TABLES} WHERE t.tenant=? AND t.id=? AND t.stage=0"
         )
     });
-    one(conn, &SQL, (tenant, id.as_str()), Found::read)
+    one(conn, &SQL, (tenant, id.as_str()), OpenedRows::read)
 }
 
-fn by_row(conn: &Connection, thread: i64) -> Done<Option<Found>> {
+fn row_map(conn: &Connection, thread: i64) -> OpResult<Option<OpenedRows>> {
     static SQL: LazyLock<String> = LazyLock::new(|| {
         format!("SELECT {THREAD} {NODE}{HAS} FROM {THREAD_TABLES} WHERE t.thread=? AND t.stage=0")
     });
-    one(conn, &SQL, [thread], Found::read)
+    one(conn, &SQL, [thread], OpenedRows::read)
 }
 
 /// The thread and the last node of a run that has one. Who finds nothing has to look again, to say
 /// why.
-fn by_run(conn: &Connection, tenant: i64, run: RunId) -> Done<Option<Found>> {
+fn by_run(conn: &Connection, tenant: i64, run: RunId) -> OpResult<Option<OpenedRows>> {
     // 32: `HIDDEN`.
     static SQL: LazyLock<String> = LazyLock::new(|| {
         let node = NODE
@@ -119,5 +124,10 @@ fn by_run(conn: &Connection, tenant: i64, run: RunId) -> Done<Option<Found>> {
              CROSS JOIN {THREAD_TABLES} WHERE w.tenant=? AND w.id=? AND w.flags & 32=0 AND t.thread=w.thread AND t.stage=0"
         )
     });
-    one(conn, &SQL, (tenant, run.as_bytes()), Found::read_at_node)
+    one(
+        conn,
+        &SQL,
+        (tenant, run.as_bytes()),
+        OpenedRows::read_at_node,
+    )
 }
