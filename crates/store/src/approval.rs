@@ -5,16 +5,16 @@ use throughline_model::json::RawJson;
 use crate::{ApprovalId, CallRef, Millis, ThreadId};
 
 /// A digest of what was shown to the approver: 16 bytes of BLAKE3.
-pub type Shown = [u8; 16];
+pub type ArgumentsDigest = [u8; 16];
 
 /// The digest of arguments.
 ///
 /// ```
-/// use throughline_store::shown;
+/// use throughline_store::arguments_digest;
 ///
-/// assert_ne!(shown("transfer", r#"{"to":"a"}"#), shown("transfer", r#"{"to":"b"}"#));
+/// assert_ne!(arguments_digest("transfer", r#"{"to":"a"}"#), arguments_digest("transfer", r#"{"to":"b"}"#));
 /// ```
-pub fn shown(tool: &str, arguments: &str) -> Shown {
+pub fn arguments_digest(tool: &str, arguments: &str) -> ArgumentsDigest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(tool.len() as u64).to_le_bytes());
     hasher.update(tool.as_bytes());
@@ -33,8 +33,8 @@ pub struct NewApproval {
     pub step: u32,
     /// The call's position in the step.
     pub position: u32,
-    /// The digest of tool and arguments, see [`shown`].
-    pub shown: Shown,
+    /// The digest of tool and arguments, see [`arguments_digest`].
+    pub shown: ArgumentsDigest,
     /// When it can no longer be answered.
     pub expires: Option<Millis>,
     /// What is shown, an object.
@@ -56,7 +56,7 @@ pub struct Answer {
     /// Which.
     pub approval: ApprovalId,
     /// The digest of what was shown; another one than was asked for is refused.
-    pub shown: Shown,
+    pub shown: ArgumentsDigest,
     /// The word.
     pub decision: Decision,
     /// Who answered.
@@ -116,7 +116,7 @@ pub struct Approval {
     /// The call.
     pub call: CallRef,
     /// The digest of what was shown.
-    pub shown: Shown,
+    pub shown: ArgumentsDigest,
     /// Where it stands.
     pub state: ApprovalState,
     /// When it was asked for.

@@ -1,6 +1,6 @@
 //! Digests over what is stored: 16 bytes of BLAKE3, over the plain bytes.
 
-use crate::{ImportItem, ItemRef, NodeId, RunId, Said, Tenant};
+use crate::{ImportItem, ItemContent, ItemRef, NodeId, RunId, Tenant};
 
 /// A digest.
 pub(crate) type Digest = [u8; 16];
@@ -20,7 +20,7 @@ fn start(tag: &[u8], tenant: &Tenant) -> blake3::Hasher {
 }
 
 /// The digest of an item. It binds the bytes to tenant and place, so that swapped rows show.
-pub(crate) fn item(tenant: &Tenant, at: ItemRef, said: &Said) -> Digest {
+pub(crate) fn item(tenant: &Tenant, at: ItemRef, said: &ItemContent) -> Digest {
     let mut hasher = start(b"item", tenant);
     hasher.update(at.run.as_bytes());
     hasher.update(&at.no.to_le_bytes());
@@ -31,7 +31,7 @@ pub(crate) fn item(tenant: &Tenant, at: ItemRef, said: &Said) -> Digest {
 }
 
 /// The digest of an item that says another one again.
-pub(crate) fn again(tenant: &Tenant, at: ItemRef, of: ItemRef) -> Digest {
+pub(crate) fn repeat(tenant: &Tenant, at: ItemRef, of: ItemRef) -> Digest {
     let mut hasher = start(b"again", tenant);
     hasher.update(at.run.as_bytes());
     hasher.update(&at.no.to_le_bytes());
@@ -43,7 +43,7 @@ pub(crate) fn again(tenant: &Tenant, at: ItemRef, of: ItemRef) -> Digest {
 /// The digest of an item that is imported.
 pub(crate) fn imported(tenant: &Tenant, at: ItemRef, item: &ImportItem) -> Digest {
     match item {
-        ImportItem::Said(said) | ImportItem::Redacted(said, _) => self::item(tenant, at, said),
+        ImportItem::Content(said) | ImportItem::Redacted(said, _) => self::item(tenant, at, said),
         ImportItem::Gap => gap(tenant, at),
     }
 }

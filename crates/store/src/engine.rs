@@ -6,11 +6,11 @@ use async_trait::async_trait;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim,
-    ClaimInLine, Cursor, End, EventNo, Flush, Fork, Idempotency, Import, Increment, ItemRef,
-    Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened,
-    Orphan, OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result,
-    Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId,
-    ThreadPatch, TreeNode, Version, Waiter,
+    ClaimInTurn, Cursor, End, EventNo, Flush, Fork, Idempotency, Import, Increment, ItemRef,
+    Journal, Lease, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened, Orphan,
+    OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run,
+    RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId,
+    ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 use throughline_model::json::RawJson;
 
@@ -144,8 +144,8 @@ pub trait Engine: Send + Sync {
     /// Begin a run.
     ///
     /// With a lease: [`Busy`](crate::Error::Busy) if the thread has an unsettled run, or if another
-    /// run is first in its line; [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
-    /// A run that waits in the line gives up its place in the same write.
+    /// run is first in its wait queue; [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
+    /// A run that waits in the wait queue gives up its place in the same write.
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
 
     /// Record a step with its planned calls.
@@ -214,8 +214,8 @@ pub trait Engine: Send + Sync {
     ) -> Result<Started>;
 
     /// The same when it is the caller's turn: [`Busy`](crate::Error::Busy) if another run is first in
-    /// the line of the thread.
-    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started>;
+    /// the wait queue of the thread.
+    async fn claim_in_turn(&self, scope: &TenantScope, claim: &ClaimInTurn) -> Result<Started>;
 
     /// What is known of a run.
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run>;
@@ -258,22 +258,32 @@ pub trait Engine: Send + Sync {
     /// It is no part of a turn: a server collects runs whose answers it delivered, and notes many of them in one write.
     async fn note_delivered(&self, scope: &TenantScope, runs: &[RunId]) -> Result<()>;
 
-    // The line of a thread: runs that wait until it is free.
+    // The wait queue of a thread: runs that wait until it is free.
 
-    /// Take the last place in the line of a thread, for a run that has not begun. The place belongs
+    /// Take the last place in the wait queue of a thread, for a run that has not begun. The place belongs
     /// to this process and lapses with its lease. A run that has a place keeps it and is answered
     /// with its number.
     ///
     /// While runs wait, only the first whose process lives begins at the head; see
-    /// [`Engine::begin`] and [`Engine::claim_in_line`]. Places before it that have lapsed are removed
+    /// [`Engine::begin`] and [`Engine::claim_in_turn`]. Places before it that have lapsed are removed
     /// when it does, so that a process that comes back to life does not find its place again.
-    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo>;
+    async fn join_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<WaiterNo>;
 
-    /// Give up a place in the line of a thread. Giving up one that is not there changes nothing.
-    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()>;
+    /// Give up a place in the wait queue of a thread. Giving up one that is not there changes nothing.
+    async fn leave_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<()>;
 
     /// The runs that wait for a thread and whose processes live, first come first.
-    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>>;
+    async fn wait_queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>>;
 
     // Approvals and queue.
 

@@ -24,14 +24,14 @@ pub enum Error {
         /// The name.
         id: String,
     },
-    /// Another run holds the thread, or is next in its line.
+    /// Another run holds the thread, or is next in its wait queue.
     #[error("thread {thread} is busy with {run} ({})", state.as_str())]
     Busy {
         /// The thread.
         thread: ThreadId,
-        /// The run that holds it; if none does, the first in its line, which has not begun.
+        /// The run that holds it; if none does, the first in its wait queue, which has not begun.
         run: RunId,
-        /// Where that run stands; `Running` for the first in line.
+        /// Where that run stands; `Running` for the first waiter.
         state: RunState,
     },
     /// The head is not where the caller saw it.

@@ -1,7 +1,8 @@
 //! Taking over a thread that was made elsewhere. It is invisible until it is complete.
 
 use crate::{
-    Millis, Mode, NewThread, NodeId, Redaction, RunId, RunKind, RunState, Said, State, ThreadId,
+    ItemContent, Millis, Mode, NewThread, NodeId, Redaction, RunId, RunKind, RunState, State,
+    ThreadId,
 };
 use throughline_model::json::RawJson;
 
@@ -72,9 +73,9 @@ pub struct ImportNode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportItem {
     /// Something that was said.
-    Said(Said),
+    Content(ItemContent),
     /// Something that was removed where it comes from: what is left of it, with an empty body.
-    Redacted(Said, Redaction),
+    Redacted(ItemContent, Redaction),
     /// A place without a result.
     Gap,
 }

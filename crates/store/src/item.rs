@@ -51,14 +51,14 @@ impl ItemKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewItem {
     /// Something new.
-    Said(Said),
+    Content(ItemContent),
     /// Something that is stored already and is said here again, as unsent results are.
-    Again(ItemRef),
+    Repeat(ItemRef),
 }
 
 /// A new item's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ItemContent {
     pub(crate) kind: ItemKind,
     /// See [`source_code`].
     pub(crate) source: u8,
@@ -66,7 +66,7 @@ pub struct Said {
     pub(crate) body: Arc<[u8]>,
 }
 
-impl Said {
+impl ItemContent {
     /// What it is.
     pub fn kind(&self) -> ItemKind {
         self.kind
@@ -196,17 +196,17 @@ impl NewItem {
 
     /// Append the items of a message. Together they count as the message does.
     pub fn push(items: &mut Vec<Self>, message: &Message) {
-        items.extend(Said::of(message).into_iter().map(Self::Said));
+        items.extend(ItemContent::of(message).into_iter().map(Self::Content));
     }
 
     /// The one item of a message, whatever it holds.
     pub fn whole(message: &Message) -> Self {
-        Self::Said(Said::new(ItemKind::Message, message))
+        Self::Content(ItemContent::new(ItemKind::Message, message))
     }
 
     /// A result that joins the tool message before it.
     pub fn part(message: &Message) -> Self {
-        Self::Said(Said::new(ItemKind::Part, message))
+        Self::Content(ItemContent::new(ItemKind::Part, message))
     }
 }
 

@@ -26,12 +26,11 @@ mod id;
 mod ids;
 mod import;
 mod item;
-mod line;
 mod open;
 mod ops;
 mod options;
-mod placed;
-mod private;
+mod placed_call;
+mod private_file;
 mod read;
 mod rules;
 mod run;
@@ -47,13 +46,15 @@ pub mod trials;
 mod trials;
 mod upkeep;
 mod varint;
+mod wait_queue;
 mod window;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
 pub use approval::{
-    Answer, Approval, ApprovalFilter, ApprovalState, Decision, NewApproval, Shown, shown,
+    Answer, Approval, ApprovalFilter, ApprovalState, ArgumentsDigest, Decision, NewApproval,
+    arguments_digest,
 };
 pub use clock::{Clock, ManualClock, Millis, SystemClock};
 pub use cursor::Cursor;
@@ -71,8 +72,8 @@ pub use id::{
 };
 pub use ids::Ids;
 pub use import::{Import, ImportItem, ImportNode, Orphan};
-pub use item::{Entry, Item, ItemKind, NewItem, Redaction, Said, entries};
-pub use line::{ClaimInLine, LineNo, Place, Waiter};
+pub use item::{Entry, Item, ItemContent, ItemKind, NewItem, Redaction, entries};
+pub use wait_queue::{AfterTurn, ClaimInTurn, Waiter, WaiterNo};
 
 pub use ops::{
     Anchor, Append, Begin, Begun, CallResult, Claim, End, Ending, Expects, Fork, Idempotency,
@@ -80,8 +81,8 @@ pub use ops::{
     Through,
 };
 pub use options::{Heartbeat, Options};
-pub use placed::PlacedCall;
-pub use private::create_private;
+pub use placed_call::PlacedCall;
+pub use private_file::create_private;
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
     CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, StepRecord,

@@ -35,7 +35,7 @@ pub struct Opened {
     pub unsettled: Option<Run>,
     /// How many messages wait in the queue.
     pub queued: u64,
-    /// The first run in the thread's line: the next that may begin at its head.
+    /// The first run in the thread's wait queue: the next that may begin at its head.
     pub next: Option<RunId>,
 }
 

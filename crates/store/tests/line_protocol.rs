@@ -60,7 +60,7 @@ struct State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Action {
-    LineUp(usize),
+    JoinWaitQueue(usize),
     Begin(usize),
     /// A run that never waited begins.
     Newcomer,
@@ -152,7 +152,7 @@ impl Model for Lines {
                     let acts = [Action::Begin, Action::Leave, Action::Die, Action::Pause];
                     actions.extend(acts.map(|act| act(place)));
                 }
-                Life::Up => actions.push(Action::LineUp(place)),
+                Life::Up => actions.push(Action::JoinWaitQueue(place)),
                 Life::Paused => actions.push(Action::Revive(place)),
                 Life::Dead => actions.push(Action::Lapse(place)),
                 Life::Lapsed => {}
@@ -163,7 +163,7 @@ impl Model for Lines {
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
         match action {
-            Action::LineUp(place) => {
+            Action::JoinWaitQueue(place) => {
                 if state.next > self.places {
                     return None;
                 }

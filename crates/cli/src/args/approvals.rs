@@ -1,7 +1,7 @@
 //! Commands about calls that wait for approval.
 
 use clap::{Args as ClapArgs, Subcommand};
-use throughline_store::{ApprovalId, Decision, PageToken, Shown, ThreadId};
+use throughline_store::{ApprovalId, ArgumentsDigest, Decision, PageToken, ThreadId};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
@@ -49,7 +49,7 @@ pub(crate) struct ApprovalsAnswer {
 
     /// The digest of the call that you reviewed; if the arguments differ, nothing is stored.
     #[arg(long, value_name = "HEX", value_parser = digest)]
-    pub(crate) digest: Option<Shown>,
+    pub(crate) digest: Option<ArgumentsDigest>,
 }
 
 #[derive(Clone, Copy, Debug, ClapArgs)]
@@ -81,13 +81,13 @@ fn person(name: &str) -> Result<String, String> {
     }
 }
 
-fn digest(text: &str) -> Result<Shown, String> {
+fn digest(text: &str) -> Result<ArgumentsDigest, String> {
     let wrong = || "a digest has 32 hex digits; 'throughline approvals list' shows it".to_owned();
     let digits = text.as_bytes();
     if digits.len() != 32 {
         return Err(wrong());
     }
-    let mut digest = Shown::default();
+    let mut digest = ArgumentsDigest::default();
     for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |at: usize| char::from(pair[at]).to_digit(16);
         let (high, low) = digit(0).zip(digit(1)).ok_or_else(wrong)?;

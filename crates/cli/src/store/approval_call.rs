@@ -1,7 +1,7 @@
 //! The call of an approval, as text and as JSON.
 
 use throughline_model::json::{Escapes, ObjectWriter, Text, Value};
-use throughline_store::{Approval, Shown, shown};
+use throughline_store::{Approval, ArgumentsDigest, arguments_digest};
 
 use super::json_form;
 use crate::time;
@@ -53,7 +53,7 @@ impl ApprovalCall {
     pub(super) fn contradicts(&self, approval: &Approval) -> bool {
         match (&self.tool, &self.arguments) {
             (Some(tool), Some(arguments)) if tool.exact && arguments.exact => {
-                shown(&tool.text, &arguments.text) != approval.shown
+                arguments_digest(&tool.text, &arguments.text) != approval.shown
             }
             // What cannot be compared is no contradiction.
             _ => false,
@@ -76,7 +76,7 @@ impl RecordMember {
 }
 
 /// The digest as people copy it.
-pub(super) fn hex(digest: &Shown) -> String {
+pub(super) fn hex(digest: &ArgumentsDigest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use throughline_model::json::RawJson;
 use throughline_model::{CallId, Content, Message, Role, ToolCall};
 use throughline_store::{
-    Anchor, ApprovalId, Begin, Begun, CallState, Effect, Heartbeat, Leasing, ManualClock, Millis,
-    NewApproval, NewItem, NewThread, Options, PlannedCall, RunId, Shown, Step, Store, TenantScope,
-    ThreadId, shown,
+    Anchor, ApprovalId, ArgumentsDigest, Begin, Begun, CallState, Effect, Heartbeat, Leasing,
+    ManualClock, Millis, NewApproval, NewItem, NewThread, Options, PlannedCall, RunId, Step, Store,
+    TenantScope, ThreadId, arguments_digest,
 };
 use throughline_testkit::record::block_on;
 
@@ -24,7 +24,7 @@ struct Waits {
     /// The number from which the ids of approval and run are made.
     id: u8,
     thread: &'static str,
-    shown: Shown,
+    shown: ArgumentsDigest,
     expires: Option<Millis>,
     detail: Option<String>,
 }
@@ -38,7 +38,7 @@ impl Waits {
         Self {
             id,
             thread,
-            shown: shown("pay", arguments),
+            shown: arguments_digest("pay", arguments),
             expires: Some(FAR),
             detail: Some(detail),
         }
@@ -365,7 +365,7 @@ fn an_answer_is_for_the_arguments_that_were_shown() {
 
     // An approval that shows one thing and is bound to another is refused.
     let odd = Waits {
-        shown: shown("pay", r#"{"to":"b"}"#),
+        shown: arguments_digest("pay", r#"{"to":"b"}"#),
         ..Waits::new(2, "odd", r#"{"to":"a"}"#)
     }
     .park(&place);

@@ -6,7 +6,7 @@ use super::fixture::{Fixture, result, said_by_model, said_by_user, step};
 use crate::{
     Anchor, Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, Authority, CallRef,
     CallState, Claim, Clock, Decision, End, Error, ErrorKind, Lease, NewApproval, NodeRef, Publish,
-    Step, Stopped, Tenant, ThreadId, Unanswerable, shown,
+    Step, Stopped, Tenant, ThreadId, Unanswerable, arguments_digest,
 };
 
 /// A run whose only call waits for an approval.
@@ -18,7 +18,7 @@ async fn waiting(f: &Fixture<'_>, thread: &ThreadId, expires: Option<u64>) -> (L
             id: approval,
             step: 0,
             position: 0,
-            shown: shown("get_tide", "{}"),
+            shown: arguments_digest("get_tide", "{}"),
             expires,
             detail: Some(RawJson::new(r#"{"tool":"get_tide"}"#).unwrap()),
         }],
@@ -31,7 +31,7 @@ async fn waiting(f: &Fixture<'_>, thread: &ThreadId, expires: Option<u64>) -> (L
 fn answer(approval: ApprovalId, decision: Decision) -> Answer {
     Answer {
         approval,
-        shown: shown("get_tide", "{}"),
+        shown: arguments_digest("get_tide", "{}"),
         decision,
         by: "ada".into(),
         reason: Some("looks right".into()),
@@ -75,7 +75,7 @@ pub(super) async fn an_approval_is_answered_once(f: &mut Fixture<'_>) {
     assert_eq!(list[0].call.run, lease.run);
     let yes = answer(approval, Decision::Approved);
     let other_arguments = Answer {
-        shown: shown("get_tide", r#"{"port":"x"}"#),
+        shown: arguments_digest("get_tide", r#"{"port":"x"}"#),
         ..yes.clone()
     };
     let refused = f.store.answer(&f.scope, &other_arguments).await;
@@ -242,7 +242,7 @@ pub(super) async fn an_answer_that_was_used_is_no_new_one(f: &mut Fixture<'_>) {
             ..yes.clone()
         },
         Answer {
-            shown: shown("get_tide", "[]"),
+            shown: arguments_digest("get_tide", "[]"),
             ..yes
         },
     ] {
@@ -262,7 +262,7 @@ pub(super) async fn a_planned_call_waits_when_leave_is_asked_for(f: &mut Fixture
         id,
         step: 0,
         position,
-        shown: shown("get_tide", "{}"),
+        shown: arguments_digest("get_tide", "{}"),
         expires: None,
         detail: None,
     };

@@ -8,9 +8,9 @@ use super::fixture::{Fixture, result, said_by_user, step, texts};
 use crate::{
     Anchor, Answer, ApprovalFilter, ApprovalState, At, Begin, Begun, CallRef, CallResult,
     CallState, Claim, Decision, Error, ErrorKind, Fork, Idempotency, Import, ImportItem,
-    ImportNode, ItemKind, ItemRef, Lease, Leasing, Mode, NewApproval, NewItem, NewThread, NodeId,
-    NodeRef, Publish, Published, Result, RunId, RunKind, RunState, Said, Span, Started, Step,
-    StepNode, Stopped, ThreadId, Through, Version, shown,
+    ImportNode, ItemContent, ItemKind, ItemRef, Lease, Leasing, Mode, NewApproval, NewItem,
+    NewThread, NodeId, NodeRef, Publish, Published, Result, RunId, RunKind, RunState, Span,
+    Started, Step, StepNode, Stopped, ThreadId, Through, Version, arguments_digest,
 };
 
 fn started(begun: Begun) -> Started {
@@ -195,7 +195,7 @@ pub(super) async fn a_parked_run_goes_on_elsewhere_after_its_approval(f: &mut Fi
             id: approval,
             step: 0,
             position: 1,
-            shown: shown("get_tide", "{}"),
+            shown: arguments_digest("get_tide", "{}"),
             expires: None,
             detail: None,
         }],
@@ -214,7 +214,7 @@ pub(super) async fn a_parked_run_goes_on_elsewhere_after_its_approval(f: &mut Fi
     f.store.park(&f.scope, lease, None).await.unwrap();
     let answer = Answer {
         approval,
-        shown: shown("get_tide", "{}"),
+        shown: arguments_digest("get_tide", "{}"),
         decision: Decision::Approved,
         by: "ada".into(),
         reason: None,
@@ -319,7 +319,7 @@ pub(super) async fn what_a_fork_says_again_outlives_its_origin(f: &mut Fixture<'
     assert_eq!(texts(&opened.unsent), ["result a+result b"]);
     // The results are in no node of the origin, only in its journal.
     let run = lease.run;
-    let again = [3, 4].map(|no| NewItem::Again(ItemRef { run, no }));
+    let again = [3, 4].map(|no| NewItem::Repeat(ItemRef { run, no }));
     let head = head(f, &fork).await;
     let next = begin(f, head, Mode::PerRun, again.to_vec()).await.lease;
     publish(f, next, &Publish::new(0, said_by_user("next"))).await;
@@ -366,7 +366,7 @@ pub(super) async fn unsent_results_stay_with_a_fork_that_has_not_sent_them(f: &m
     let at = At::Thread(fork.clone());
     let opened = f.store.open(&f.scope, &at, 10).await.unwrap();
     assert_eq!(texts(&opened.unsent), ["result b"]);
-    let again = NewItem::Again(opened.unsent[0].at);
+    let again = NewItem::Repeat(opened.unsent[0].at);
     let head = head(f, &fork).await;
     let next = begin(f, head, Mode::PerRun, vec![again]).await.lease;
     publish(f, next, &Publish::new(0, said_by_user("next"))).await;
@@ -479,7 +479,7 @@ pub(super) async fn imports_can_be_sent_again(f: &mut Fixture<'_>) {
         created: 500,
     };
     import(&open).await.unwrap();
-    let said = |text: &str| ImportItem::Said(Said::of(&Message::user(text)).remove(0));
+    let said = |text: &str| ImportItem::Content(ItemContent::of(&Message::user(text)).remove(0));
     let add = |node: &ImportNode| Import::Node {
         thread: thread.clone(),
         node: Box::new(node.clone()),

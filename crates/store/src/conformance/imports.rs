@@ -4,8 +4,8 @@ use throughline_model::{Message, Source};
 
 use super::fixture::{Fixture, model, texts};
 use crate::{
-    At, ErrorKind, Import, ImportItem, ImportNode, Mode, NewThread, NodeId, NodeRef, Redaction,
-    RunId, RunKind, RunState, Said, Span, State, ThreadFilter, ThreadId,
+    At, ErrorKind, Import, ImportItem, ImportNode, ItemContent, Mode, NewThread, NodeId, NodeRef,
+    Redaction, RunId, RunKind, RunState, Span, State, ThreadFilter, ThreadId,
 };
 
 fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> ImportNode {
@@ -19,7 +19,7 @@ fn node(run: u8, step: u32, parent: Option<(u8, u32)>, texts: &[&str]) -> Import
             _ => model(text),
         };
         message.source.get_or_insert(Source::Caller);
-        ImportItem::Said(Said::of(&message).remove(0))
+        ImportItem::Content(ItemContent::of(&message).remove(0))
     });
     ImportNode {
         node: id(run, step),
@@ -122,7 +122,7 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
     second.state = Some(state.clone());
     let mut branch = node(2, 0, Some((1, 0)), &["other"]);
     branch.items.push(ImportItem::Gap);
-    let secret = Said::of(&Message::user("a secret")).remove(0);
+    let secret = ItemContent::of(&Message::user("a secret")).remove(0);
     let redaction = Redaction {
         by: "ada".into(),
         at: 700,

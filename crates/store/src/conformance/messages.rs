@@ -201,7 +201,7 @@ pub(super) async fn saying_again_shares_the_body(f: &mut Fixture<'_>) {
             run: f.store.ids().run(),
             thread: id.clone(),
             expected: None,
-            items: vec![NewItem::Again(at)],
+            items: vec![NewItem::Repeat(at)],
             state: None,
             key: None,
         };
@@ -254,7 +254,7 @@ pub(super) async fn a_redacted_body_is_gone(f: &mut Fixture<'_>) {
         run: f.store.ids().run(),
         thread: id.clone(),
         expected: None,
-        items: vec![NewItem::Again(said)],
+        items: vec![NewItem::Repeat(said)],
         state: None,
         key: None,
     };

@@ -20,7 +20,6 @@ mod edges;
 mod fixture;
 mod imports;
 mod leases;
-mod lines;
 mod messages;
 mod modes;
 mod queues;
@@ -32,6 +31,7 @@ mod threads;
 mod tokens;
 mod tree;
 mod turns;
+mod wait_queues;
 
 use async_trait::async_trait;
 
@@ -115,7 +115,7 @@ cases! {
     tenants::tenants_answer_their_own_approvals,
     /// A queue is that of one's own thread.
     tenants::tenants_queue_their_own_messages,
-    /// Runs of two tenants wait for threads of the same id, each in its own line.
+    /// Runs of two tenants wait for threads of the same id, each in its own wait queue.
     tenants::tenants_wait_in_their_own_lines,
     /// An import goes under names and ids that another tenant has.
     tenants::tenants_import_under_the_same_names,
@@ -247,18 +247,18 @@ cases! {
     deliveries::deliveries_are_noted_for_many_runs_at_once,
     /// A note is the run's: it changes nothing else, and goes with it.
     deliveries::a_note_of_a_delivery_goes_with_its_run,
-    /// The first in line begins next, and no newcomer in between.
-    lines::waiters_begin_in_the_order_in_which_they_came,
+    /// The first waiter begins next, and no newcomer in between.
+    wait_queues::waiters_begin_in_the_order_in_which_they_came,
     /// Lining up twice is one place; leaving twice is leaving.
-    lines::a_place_is_taken_and_given_up_once,
+    wait_queues::a_place_is_taken_and_given_up_once,
     /// A dead process waits for nothing.
-    lines::a_place_lapses_with_the_lease_of_its_process,
-    /// The first in line settles what was left, and begins after it.
-    lines::a_left_run_is_taken_over_in_turn,
+    wait_queues::a_place_lapses_with_the_lease_of_its_process,
+    /// The first waiter settles what was left, and begins after it.
+    wait_queues::a_left_run_is_taken_over_in_turn,
     /// A run that fails changes no order.
-    lines::a_run_that_fails_changes_no_order,
-    /// A line belongs to one thread of one tenant.
-    lines::a_line_goes_with_its_thread,
+    wait_queues::a_run_that_fails_changes_no_order,
+    /// A wait queue belongs to one thread of one tenant.
+    wait_queues::a_line_goes_with_its_thread,
     /// An approval is answered once, for what was shown, in time.
     approvals::an_approval_is_answered_once,
     /// A call that waits for leave is not dispatched without it.

@@ -153,7 +153,7 @@ pub(super) async fn unsent_results_go_with_the_next_run(f: &mut Fixture<'_>) {
         },
         "two",
     );
-    let again = (3..=4).map(|no| NewItem::Again(crate::ItemRef { run: lease.run, no }));
+    let again = (3..=4).map(|no| NewItem::Repeat(crate::ItemRef { run: lease.run, no }));
     begin.input = again.chain(said_by_user("two")).collect();
     let next = f.started(&begin).await.lease;
     f.publish(next, 0, "end").await;

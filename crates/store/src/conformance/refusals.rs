@@ -113,7 +113,7 @@ pub(super) async fn what_is_not_there_is_refused_alike(f: &mut Fixture<'_>) {
         state: None,
         key: None,
     };
-    let again = append(store.ids().run(), vec![NewItem::Again(gap)]);
+    let again = append(store.ids().run(), vec![NewItem::Repeat(gap)]);
     let missing = format!("there is no item 3 of {}", lease.run);
     let error = store.append(scope, &again).await.unwrap_err();
     assert_eq!(error.to_string(), missing);

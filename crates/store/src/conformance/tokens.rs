@@ -2,9 +2,9 @@ use throughline_model::{Message, Role, tokens};
 
 use super::fixture::{Fixture, answered, call, result, said_by_user, step};
 use crate::{
-    Append, At, CallState, Claim, Fork, Import, ImportItem, ImportNode, ItemRef, Mode, NewItem,
-    NewThread, NodeId, NodeRef, Publish, Redaction, RunId, RunKind, RunState, Said, Span, StepNode,
-    ThreadFilter, ThreadId, Through,
+    Append, At, CallState, Claim, Fork, Import, ImportItem, ImportNode, ItemContent, ItemRef, Mode,
+    NewItem, NewThread, NodeId, NodeRef, Publish, Redaction, RunId, RunKind, RunState, Span,
+    StepNode, ThreadFilter, ThreadId, Through,
 };
 
 /// The total of a branch, after comparing it with what its messages count as, one by one.
@@ -135,7 +135,7 @@ pub(super) async fn results_that_are_sent_later_are_counted_once_on_each_branch(
     assert_eq!(total_of(f, &id).await, shown);
 
     let mut input: Vec<NewItem> = (3..=4)
-        .map(|no| NewItem::Again(ItemRef { run: lease.run, no }))
+        .map(|no| NewItem::Repeat(ItemRef { run: lease.run, no }))
         .collect();
     input.extend(said_by_user("two"));
     let begin = crate::Begin {
@@ -185,7 +185,7 @@ pub(super) async fn an_imported_item_keeps_its_count(f: &mut Fixture<'_>) {
         run: RunId::from_bytes([1; 16]),
         step: 0,
     };
-    let said = |text: &str| Said::of(&Message::user(text)).remove(0);
+    let said = |text: &str| ItemContent::of(&Message::user(text)).remove(0);
     let redaction = Redaction {
         by: "ada".to_owned(),
         at: 1,
@@ -194,7 +194,7 @@ pub(super) async fn an_imported_item_keeps_its_count(f: &mut Fixture<'_>) {
         node,
         parent: None,
         items: vec![
-            ImportItem::Said(said("one")),
+            ImportItem::Content(said("one")),
             ImportItem::Redacted(said("a secret").emptied(), redaction),
             ImportItem::Gap,
         ],

@@ -317,7 +317,7 @@ pub(super) async fn a_failed_run_leaves_the_head(f: &mut Fixture<'_>) {
     // A new run adopts what it did.
     let mut adopt = f.begin_at(head(&id, 1), "unused");
     adopt.input = (1..=3)
-        .map(|no| NewItem::Again(crate::ItemRef { run: lease.run, no }))
+        .map(|no| NewItem::Repeat(crate::ItemRef { run: lease.run, no }))
         .collect();
     let lease = f.started(&adopt).await.lease;
     f.publish(lease, 0, "2").await;
@@ -389,7 +389,7 @@ pub(super) async fn bad_writes_lose_nothing(f: &mut Fixture<'_>) {
     };
     let bad = Step {
         no: 1,
-        items: vec![NewItem::Again(nowhere)],
+        items: vec![NewItem::Repeat(nowhere)],
         ..Step::default()
     };
     let error = f.store.step(&f.scope, lease, &bad).await.unwrap_err();

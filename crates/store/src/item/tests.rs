@@ -11,7 +11,7 @@ use crate::RunId;
 fn stored(items: Vec<NewItem>) -> Vec<Item> {
     let run = RunId::from_bytes([1; 16]);
     let read = |(place, item)| match item {
-        NewItem::Said(said) => Item {
+        NewItem::Content(said) => Item {
             at: ItemRef {
                 run,
                 no: u32::try_from(place).unwrap() + 1,
@@ -22,7 +22,7 @@ fn stored(items: Vec<NewItem>) -> Vec<Item> {
             body: Ok(said.body),
             source: said.source,
         },
-        NewItem::Again(_) => panic!("nothing is said again here"),
+        NewItem::Repeat(_) => panic!("nothing is said again here"),
     };
     items.into_iter().enumerate().map(read).collect()
 }
@@ -39,7 +39,7 @@ fn plain_text_takes_one_byte_more_than_it_says() {
         ..Message::user("hello")
     };
     let items = NewItem::of(&[message]);
-    let NewItem::Said(said) = &items[0] else {
+    let NewItem::Content(said) = &items[0] else {
         panic!()
     };
     assert_eq!(&*said.body, b"\x01hello");
@@ -64,7 +64,7 @@ fn a_text_with_a_name_and_a_time_takes_two_dozen_bytes_more() {
     };
     let size = |message: &Message| {
         let items = NewItem::of(std::slice::from_ref(message));
-        let NewItem::Said(said) = &items[0] else {
+        let NewItem::Content(said) = &items[0] else {
             panic!()
         };
         assert_eq!(said.body[0], 5);
@@ -118,11 +118,11 @@ fn every_message_is_read_as_it_was_stored() {
         2000,
         |rng, size| {
             let message = any_message(rng, size);
-            let NewItem::Said(said) = NewItem::whole(&message) else {
+            let NewItem::Content(said) = NewItem::whole(&message) else {
                 return Err("something new is said".into());
             };
             framed += usize::from(said.body[0] == 5);
-            let read = stored(vec![NewItem::Said(said)]).remove(0).message();
+            let read = stored(vec![NewItem::Content(said)]).remove(0).message();
             match read {
                 Ok(read) if read == message => Ok(()),
                 other => Err(format!("{message:?} is read as {other:?}")),
@@ -141,7 +141,7 @@ fn a_damaged_frame_is_an_error_or_another_message_and_nothing_worse() {
         2000,
         |rng, size| {
             let message = any_message(rng, size);
-            let NewItem::Said(said) = NewItem::whole(&message) else {
+            let NewItem::Content(said) = NewItem::whole(&message) else {
                 return Err("something new is said".into());
             };
             let mut bytes = said.body.to_vec();
@@ -151,7 +151,7 @@ fn a_damaged_frame_is_an_error_or_another_message_and_nothing_worse() {
                 let place = rng.below(bytes.len());
                 bytes[place] ^= 1 << rng.below(8);
             }
-            let mut item = stored(vec![NewItem::Said(said)]).remove(0);
+            let mut item = stored(vec![NewItem::Content(said)]).remove(0);
             item.body = Ok(bytes.into());
             errors += usize::from(item.message().is_err());
             Ok(())

@@ -1,7 +1,9 @@
 //! How an approval is answered, and what becomes of it.
 
 use crate::trials;
-use crate::{Answer, ApprovalState, Decision, Error, Millis, Result, Shown, Unanswerable};
+use crate::{
+    Answer, ApprovalState, ArgumentsDigest, Decision, Error, Millis, Result, Unanswerable,
+};
 
 /// The state of an approval at a time, by its stored state.
 pub(crate) fn state_at(
@@ -31,7 +33,7 @@ pub(crate) fn taken_over(stored: ApprovalState) -> ApprovalState {
 pub(crate) struct AskedApproval<'a> {
     /// Its state now.
     pub(crate) state: ApprovalState,
-    pub(crate) shown: &'a Shown,
+    pub(crate) shown: &'a ArgumentsDigest,
     pub(crate) answered_by: Option<&'a str>,
     pub(crate) reason: Option<&'a str>,
 }

@@ -1,12 +1,12 @@
 //! Whether what is stored is what was stored.
 
 use crate::digest::{self, Digest};
-use crate::{DamageSite, Error, ItemRef, Result, Said, Tenant};
+use crate::{DamageSite, Error, ItemContent, ItemRef, Result, Tenant};
 
 /// What an item holds.
-pub(crate) enum ItemContent<'a> {
-    Said(&'a Said),
-    Again(ItemRef),
+pub(crate) enum DigestInput<'a> {
+    Content(&'a ItemContent),
+    Repeat(ItemRef),
     Gap,
 }
 
@@ -14,19 +14,19 @@ pub(crate) enum ItemContent<'a> {
 pub(crate) fn item(
     tenant: &Tenant,
     at: ItemRef,
-    content: &ItemContent<'_>,
+    content: &DigestInput<'_>,
     stored: Digest,
 ) -> Result<()> {
     let (found, detail) = match content {
-        ItemContent::Said(said) => (
+        DigestInput::Content(said) => (
             digest::item(tenant, at, said),
             "its digest does not fit its bytes",
         ),
-        ItemContent::Again(of) => (
-            digest::again(tenant, at, *of),
+        DigestInput::Repeat(of) => (
+            digest::repeat(tenant, at, *of),
             "its digest does not fit what it says again",
         ),
-        ItemContent::Gap => (digest::gap(tenant, at), "its digest does not fit a gap"),
+        DigestInput::Gap => (digest::gap(tenant, at), "its digest does not fit a gap"),
     };
     match found == stored {
         true => Ok(()),

@@ -44,14 +44,14 @@ pub(crate) fn content(step: &Step) -> Digest {
     };
     for item in &step.items {
         match item {
-            NewItem::Said(said) => {
+            NewItem::Content(said) => {
                 text(&[1, said.kind.code(), said.source]);
                 // Where the count was hashed, which the body decides: steps that were stored before
                 // items were counted stay what they are.
                 text(&0u32.to_le_bytes());
                 text(&said.body);
             }
-            NewItem::Again(of) => {
+            NewItem::Repeat(of) => {
                 text(&[2]);
                 text(of.run.as_bytes());
                 text(&of.no.to_le_bytes());

@@ -243,7 +243,7 @@ fn item_line(item: &Item, position: Position) -> Result<ItemLine> {
             if let (Some(again), None) = (item.again, &message.id) {
                 message.id = Some(again.message_id());
             }
-            What::Said {
+            What::Message {
                 kind,
                 message: Box::new(message),
                 again: item.again,

@@ -89,7 +89,7 @@ pub(super) struct ItemLine {
 /// What an item says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    Said {
+    Message {
         kind: ItemKind,
         message: Box<Message>,
         /// Where it was said first, if it is said again here.

@@ -6,8 +6,8 @@ use super::format::{EndLine, ItemLine, Line, NodeLine, ThreadLine, What, digest}
 use super::parse::{self, Fault};
 use super::{ImportOptions, Imported};
 use crate::{
-    Error, Import, ImportItem, ImportNode, ItemNo, NodeId, Position, Result, RunId, Said, Store,
-    TenantScope, ThreadId,
+    Error, Import, ImportItem, ImportNode, ItemContent, ItemNo, NodeId, Position, Result, RunId,
+    Store, TenantScope, ThreadId,
 };
 
 /// An import on its way: hand it bytes, then finish it.
@@ -382,15 +382,15 @@ impl Importer {
             ends.tokens = ends.tokens.saturating_add(u64::from(tokens));
         }
         open.node.items.push(match item.what {
-            What::Said { kind, message, .. } => {
-                ImportItem::Said(Said::counting(kind, &message, tokens))
+            What::Message { kind, message, .. } => {
+                ImportItem::Content(ItemContent::counting(kind, &message, tokens))
             }
             What::Redacted {
                 kind,
                 source,
                 redaction,
             } => {
-                let said = Said::bodiless(kind, source.as_ref(), tokens);
+                let said = ItemContent::bodiless(kind, source.as_ref(), tokens);
                 ImportItem::Redacted(said, redaction)
             }
             What::Gap => ImportItem::Gap,
@@ -417,7 +417,7 @@ impl Importer {
             (Some(tokens), _) => Ok(tokens),
             (None, What::Gap) => Ok(0),
             (None, _) if self.version > 1 => Err(self.fault(uncounted())),
-            (None, What::Said { kind, message, .. }) => Ok(crate::item::counted(*kind, message)),
+            (None, What::Message { kind, message, .. }) => Ok(crate::item::counted(*kind, message)),
             (None, What::Redacted { .. }) => Ok(0),
         }
     }

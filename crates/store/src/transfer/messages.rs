@@ -4,8 +4,8 @@ use throughline_model::{Message, Source};
 
 use super::Imported;
 use crate::{
-    Error, Import, ImportItem, ImportNode, Millis, Mode, NewThread, NodeId, Result, RunKind,
-    RunState, Said, Store, TenantScope,
+    Error, Import, ImportItem, ImportNode, ItemContent, Millis, Mode, NewThread, NodeId, Result,
+    RunKind, RunState, Store, TenantScope,
 };
 
 /// Make a thread of messages: one run of kind `append`. Messages that do not say who asserted
@@ -20,11 +20,11 @@ pub async fn import_messages(
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.source {
-            Some(_) => items.extend(Said::of(message)),
+            Some(_) => items.extend(ItemContent::of(message)),
             None => {
                 let mut message = message.clone();
                 message.source = Some(Source::Import);
-                items.extend(Said::of(&message));
+                items.extend(ItemContent::of(&message));
             }
         }
     }
@@ -56,7 +56,7 @@ pub async fn import_messages(
         node: Box::new(ImportNode {
             node,
             parent: None,
-            items: items.into_iter().map(ImportItem::Said).collect(),
+            items: items.into_iter().map(ImportItem::Content).collect(),
             open: false,
             state: None,
             created: now,

@@ -252,7 +252,7 @@ fn item(fields: &mut Fields<'_, '_>) -> Result<ItemLine, Fault> {
             let Some(message) = fields.get("message") else {
                 return Err(fields.missing("message", "a stored message").into());
             };
-            What::Said {
+            What::Message {
                 kind,
                 message: Box::new(Message::from_value(message, &Path::Root.key("message"))?),
                 again: again(fields)?,

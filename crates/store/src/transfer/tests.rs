@@ -83,7 +83,7 @@ fn all_lines() -> Vec<Line> {
             note: object(r#"{"stop":"done"}"#),
             state: Some(state),
         })),
-        item(What::Said {
+        item(What::Message {
             kind: ItemKind::Part,
             message: Box::new(message),
             again: Some(ItemRef {

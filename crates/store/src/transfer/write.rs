@@ -88,7 +88,7 @@ fn item(object: &mut ObjectWriter<'_>, item: &ItemLine) {
     object.number("no", u64::from(item.no));
     object.number("position", item.position);
     let kind = match &item.what {
-        What::Said { kind, .. } | What::Redacted { kind, .. } => *kind,
+        What::Message { kind, .. } | What::Redacted { kind, .. } => *kind,
         What::Gap => ItemKind::Gap,
     };
     object.str("kind", item_kind(kind));
@@ -96,7 +96,7 @@ fn item(object: &mut ObjectWriter<'_>, item: &ItemLine) {
         object.number("tokens", u64::from(tokens));
     }
     match &item.what {
-        What::Said { message, again, .. } => {
+        What::Message { message, again, .. } => {
             if let Some(again) = again {
                 let mut place = ObjectWriter::new(object.key("again"));
                 place.str("run", &again.run.to_string());

@@ -62,7 +62,7 @@ pub(crate) enum Op {
     Delete,
     Purge,
     Renew,
-    LineUp,
+    JoinWaitQueue,
     /// One that no run depends on.
     Other,
 }
@@ -70,7 +70,10 @@ pub(crate) enum Op {
 impl Op {
     /// Whether the process must be known as alive before it is done.
     pub(crate) const fn owns(self) -> bool {
-        matches!(self, Self::Begin | Self::Claim | Self::Renew | Self::LineUp)
+        matches!(
+            self,
+            Self::Begin | Self::Claim | Self::Renew | Self::JoinWaitQueue
+        )
     }
 
     /// Before it is done, when its transaction is about to be committed, and after.
@@ -102,7 +105,7 @@ impl Op {
             ],
             Self::Delete => [Some(P::DeleteMark), None, None],
             Self::Purge => [Some(P::DeletePurge), None, None],
-            Self::Renew | Self::LineUp | Self::Other => [None, None, None],
+            Self::Renew | Self::JoinWaitQueue | Self::Other => [None, None, None],
         }
     }
 }

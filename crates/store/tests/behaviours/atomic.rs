@@ -59,7 +59,7 @@ fn b138_an_append_that_fails_in_the_middle_shows_nothing_and_is_repeated_once() 
         add(&store, &id, &[user("before")]).await;
         let whole = keyed(adding(&store, &id, &many()), "key", 1);
         let mut broken = whole.clone();
-        broken.items[125] = NewItem::Again(ItemRef {
+        broken.items[125] = NewItem::Repeat(ItemRef {
             run: RunId::from_bytes([9; 16]),
             no: 1,
         });

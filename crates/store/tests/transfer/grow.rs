@@ -101,7 +101,7 @@ impl Grown {
     fn head(&self, thread: &ThreadId) -> (Anchor, Vec<NewItem>) {
         let at = At::Thread(thread.clone());
         let opened = block_on(self.store.open(&scope(), &at, 0)).unwrap();
-        let unsent = opened.unsent.iter().map(|entry| NewItem::Again(entry.at));
+        let unsent = opened.unsent.iter().map(|entry| NewItem::Repeat(entry.at));
         let at = Anchor::Head {
             thread: thread.clone(),
             expected: opened.thread.version,

@@ -8,7 +8,7 @@ use throughline_store::{
     Anchor, Answer, ApprovalFilter, ApprovalState, Begin, Begun, CallResult, CallState, Claim,
     Decision, Effect, End, Ending, Error, Execution, Flush, Idempotency, Journal, Lease, Mode,
     NewApproval, NewItem, NewThread, NodeRef, PlannedCall, Publish, Run, RunFilter, RunId,
-    RunState, Step, StepNode, Stopped, Store, StoredEvent, TenantScope, ThreadId, shown,
+    RunState, Step, StepNode, Stopped, Store, StoredEvent, TenantScope, ThreadId, arguments_digest,
 };
 
 use super::{AgentEvent, DispatchMode, Script};
@@ -404,7 +404,7 @@ impl<T: EventSink> Driver<T> {
                     id: self.store.ids().approval(),
                     step: no,
                     position,
-                    shown: shown("get_tide", &call.id),
+                    shown: arguments_digest("get_tide", &call.id),
                     expires: None,
                     detail: None,
                 })

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 use throughline_store::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInLine, Cursor, End, Engine, EventNo, Flush, Fork, Idempotency, Import, Increment,
-    ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread, NodeId, NodeRecord,
+    Claim, ClaimInTurn, Cursor, End, Engine, EventNo, Flush, Fork, Idempotency, Import, Increment,
+    ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord,
     OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published,
     Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
-    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter,
+    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 
 /// The class of a call.
@@ -138,15 +138,15 @@ const METHODS: &[Method] = &[
         class: Class::Write,
     },
     Method {
-        name: "line_up",
+        name: "join_wait_queue",
         class: Class::Write,
     },
     Method {
-        name: "leave_line",
+        name: "leave_wait_queue",
         class: Class::Write,
     },
     Method {
-        name: "line",
+        name: "wait_queue",
         class: Class::Read,
     },
     Method {
@@ -477,25 +477,35 @@ impl<P: Pass> Engine for Forward<P> {
         self.pass.pass(Method::of("claim"), call).await
     }
 
-    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
+    async fn claim_in_turn(&self, scope: &TenantScope, claim: &ClaimInTurn) -> Result<Started> {
         // Interceptors treat it like any other claim.
-        let call = self.inner.claim_in_line(scope, claim);
+        let call = self.inner.claim_in_turn(scope, claim);
         self.pass.pass(Method::of("claim"), call).await
     }
 
-    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
-        let call = self.inner.line_up(scope, thread, run);
-        self.pass.pass(Method::of("line_up"), call).await
+    async fn join_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<WaiterNo> {
+        let call = self.inner.join_wait_queue(scope, thread, run);
+        self.pass.pass(Method::of("join_wait_queue"), call).await
     }
 
-    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
-        let call = self.inner.leave_line(scope, thread, run);
-        self.pass.pass(Method::of("leave_line"), call).await
+    async fn leave_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<()> {
+        let call = self.inner.leave_wait_queue(scope, thread, run);
+        self.pass.pass(Method::of("leave_wait_queue"), call).await
     }
 
-    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
-        let call = self.inner.line(scope, thread);
-        self.pass.pass(Method::of("line"), call).await
+    async fn wait_queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+        let call = self.inner.wait_queue(scope, thread);
+        self.pass.pass(Method::of("wait_queue"), call).await
     }
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {

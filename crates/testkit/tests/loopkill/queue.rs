@@ -125,7 +125,7 @@ impl Round {
     /// The waiting runs in the store.
     fn line(&self) -> Result<Vec<RunId>, String> {
         let scope = TenantScope::local();
-        let line = self.store.line(&scope, &self.thread);
+        let line = self.store.wait_queue(&scope, &self.thread);
         let line = block_on(line).map_err(|error| error.to_string())?;
         Ok(line.iter().map(|waiter| waiter.run).collect())
     }

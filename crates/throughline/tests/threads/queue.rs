@@ -86,7 +86,10 @@ impl Scene {
 
 /// The runs that wait for a thread.
 async fn line(process: &Process, thread: &ThreadId) -> Vec<RunId> {
-    let line = process.store.line(&TenantScope::local(), thread).await;
+    let line = process
+        .store
+        .wait_queue(&TenantScope::local(), thread)
+        .await;
     line.unwrap().iter().map(|waiter| waiter.run).collect()
 }
 
@@ -212,7 +215,7 @@ fn b236_a_place_that_cannot_be_given_up_at_once_is_given_up_later() {
         let scene = Scene::new(how, &process).await;
         let goes = scene.waits(how, &process, "goes").await;
         let stays = scene.waits(how, &process, "stays").await;
-        process.faulty.times("leave_line", 6, Fault::Before);
+        process.faulty.times("leave_wait_queue", 6, Fault::Before);
         goes.abort();
         until(async || process.faulty.left() == 0).await;
         scene.answers(2);
@@ -700,7 +703,7 @@ fn a_run_that_is_dropped_while_it_lines_up_leaves_no_place() {
         let (first, second) = (stage.process().await, stage.process().await);
         let mut scene = Scene::new(how, &first).await;
         let here = scene.agent(&second);
-        let slow = Gate::at(&second, "line_up");
+        let slow = Gate::at(&second, "join_wait_queue");
         let same = here.open(scene.id.clone()).await.unwrap();
         let run = here.run_on(&same, "gone").on_busy(OnBusy::Queue);
         let mut gone = Box::pin(run.in_place().into_future());

@@ -6,7 +6,7 @@ use super::twins::{PLANNED, Twins, WAITING, alike};
 use crate::conformance::fixture::Fixture;
 use crate::{
     Answer, ApprovalFilter, ApprovalId, ApprovalState, Decision, Error, ThreadId, Unanswerable,
-    shown,
+    arguments_digest,
 };
 
 pub(in crate::conformance) async fn tenants_answer_their_own_approvals(f: &mut Fixture<'_>) {
@@ -19,7 +19,7 @@ pub(in crate::conformance) async fn tenants_answer_their_own_approvals(f: &mut F
         let (store, scope) = (&me.f.store, &me.f.scope);
         let answer = |approval: ApprovalId, decision: Decision| Answer {
             approval,
-            shown: shown("get_tide", "{}"),
+            shown: arguments_digest("get_tide", "{}"),
             decision,
             by: me.word.into(),
             reason: Some(format!("because of {}", me.word)),

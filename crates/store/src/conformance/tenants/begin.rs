@@ -4,7 +4,7 @@ use super::twins::{KEY, PLANNED, Twin, Twins, WAITING, alike};
 use crate::conformance::fixture::{Fixture, said_by_user};
 use crate::{
     Anchor, Answer, At, Begin, Begun, CallRef, CallState, Decision, Expects, ItemRef, Leasing,
-    NewItem, NewThread, NodeRef, Publish, RunId, ThreadId, Version, shown,
+    NewItem, NewThread, NodeRef, Publish, RunId, ThreadId, Version, arguments_digest,
 };
 
 /// Begins a run and wants it begun.
@@ -140,7 +140,7 @@ pub(in crate::conformance) async fn tenants_take_their_own_calls_and_messages(f:
         let (store, scope) = (&me.f.store, &me.f.scope);
         let answer = Answer {
             approval: me.approval,
-            shown: shown("get_tide", "{}"),
+            shown: arguments_digest("get_tide", "{}"),
             decision: Decision::Approved,
             by: me.word.into(),
             reason: None,
@@ -176,7 +176,7 @@ pub(in crate::conformance) async fn tenants_take_their_own_calls_and_messages(f:
                 alike("begin", &theirs, &unmade, async |run| {
                     let begin = Begin {
                         at: at.clone(),
-                        input: vec![NewItem::Again(ItemRef { run, no: 1 })],
+                        input: vec![NewItem::Repeat(ItemRef { run, no: 1 })],
                         ..begin()
                     };
                     store.begin(scope, &begin).await

@@ -44,7 +44,7 @@ pub(in crate::conformance) async fn tenants_add_items_to_their_own_threads(f: &m
         })
         .await;
         alike("append", &other.run, &unmade, async |run| {
-            let again = NewItem::Again(ItemRef { run, no: 1 });
+            let again = NewItem::Repeat(ItemRef { run, no: 1 });
             let append = Append {
                 items: vec![again],
                 ..append(ids.run(), &me.thread)

@@ -11,7 +11,6 @@
 mod approvals;
 mod begin;
 mod cursors;
-mod line;
 mod messages;
 mod runs;
 #[cfg(test)]
@@ -19,13 +18,13 @@ mod tests;
 mod threads;
 mod twins;
 mod upkeep;
+mod wait_queue;
 
 pub(super) use approvals::{tenants_answer_their_own_approvals, tenants_queue_their_own_messages};
 pub(super) use begin::{
     tenants_begin_runs_under_the_same_names, tenants_take_their_own_calls_and_messages,
 };
 pub(super) use cursors::tenants_follow_their_own_threads;
-pub(super) use line::tenants_wait_in_their_own_lines;
 pub(super) use messages::{tenants_add_items_to_their_own_threads, tenants_redact_their_own_items};
 pub(super) use runs::{
     tenants_look_into_their_own_runs, tenants_settle_their_own_runs,
@@ -37,6 +36,7 @@ pub(super) use threads::{
     tenants_open_their_own_threads,
 };
 pub(super) use upkeep::{tenants_are_looked_after_apart, tenants_import_under_the_same_names};
+pub(super) use wait_queue::tenants_wait_in_their_own_lines;
 
 /// How an operation is tested with two tenants.
 #[cfg(test)]
@@ -82,10 +82,10 @@ const OPERATIONS: &[(&str, With)] = {
         ("end", Case("tenants_write_to_their_own_runs")),
         ("cancel", Case("tenants_settle_their_own_runs")),
         ("claim", Case("tenants_settle_their_own_runs")),
-        ("claim_in_line", Case("tenants_wait_in_their_own_lines")),
-        ("line_up", Case("tenants_wait_in_their_own_lines")),
-        ("leave_line", Case("tenants_wait_in_their_own_lines")),
-        ("line", Case("tenants_wait_in_their_own_lines")),
+        ("claim_in_turn", Case("tenants_wait_in_their_own_lines")),
+        ("join_wait_queue", Case("tenants_wait_in_their_own_lines")),
+        ("leave_wait_queue", Case("tenants_wait_in_their_own_lines")),
+        ("wait_queue", Case("tenants_wait_in_their_own_lines")),
         ("run", Case("tenants_look_into_their_own_runs")),
         (
             "run_by_key",

@@ -8,7 +8,7 @@ use crate::conformance::fixture::{Fixture, said_by_model, said_by_user, step, te
 use crate::{
     Alias, Anchor, ApprovalFilter, ApprovalId, At, Authority, Begin, CallState, Flush, Idempotency,
     ItemNo, Lease, NewApproval, NewThread, NodeId, NodeRef, Publish, QueueNo, Result, RunFilter,
-    RunId, Span, Step, StoredEvent, Tenant, ThreadFilter, ThreadId, Version, shown,
+    RunId, Span, Step, StoredEvent, Tenant, ThreadFilter, ThreadId, Version, arguments_digest,
 };
 
 /// One of two tenants. What it has under a name of its own is all that the other cannot have.
@@ -285,7 +285,7 @@ impl<'h> Twin<'h> {
             id,
             step,
             position,
-            shown: shown("get_tide", "{}"),
+            shown: arguments_digest("get_tide", "{}"),
             expires: None,
             detail: Some(self.json()),
         }

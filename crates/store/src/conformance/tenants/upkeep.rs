@@ -5,17 +5,17 @@ use std::time::Duration;
 use super::twins::{Twin, Twins, alike};
 use crate::conformance::fixture::{Fixture, LEASE};
 use crate::{
-    At, Import, ImportItem, ImportNode, Mode, NewThread, NodeId, NodeRef, RunKind, RunState, Said,
-    ThreadId,
+    At, Import, ImportItem, ImportNode, ItemContent, Mode, NewThread, NodeId, NodeRef, RunKind,
+    RunState, ThreadId,
 };
 use throughline_model::Message;
 
 /// A node of one item.
-fn node(node: NodeId, parent: Option<NodeId>, item: Said) -> Box<ImportNode> {
+fn node(node: NodeId, parent: Option<NodeId>, item: ItemContent) -> Box<ImportNode> {
     Box::new(ImportNode {
         node,
         parent,
-        items: vec![ImportItem::Said(item)],
+        items: vec![ImportItem::Content(item)],
         open: false,
         state: None,
         created: 1_000,
@@ -36,9 +36,9 @@ fn finish(thread: ThreadId, head: Option<NodeId>) -> Import {
     }
 }
 
-fn said(me: &Twin<'_>) -> Said {
+fn said(me: &Twin<'_>) -> ItemContent {
     let text = format!("imported by {}", me.word);
-    Said::of(&Message::user(text)).remove(0)
+    ItemContent::of(&Message::user(text)).remove(0)
 }
 
 pub(in crate::conformance) async fn tenants_import_under_the_same_names(f: &mut Fixture<'_>) {

@@ -7,7 +7,7 @@ use crate::rules;
 use crate::rules::begin::{CurrentHead, Earlier, FoundHead, TakenCall};
 use crate::rules::lease::WorkedTime;
 use crate::{
-    Anchor, Append, Begin, Begun, CallRef, CallState, Flush, Lease, Leasing, Mode, Place,
+    AfterTurn, Anchor, Append, Begin, Begun, CallRef, CallState, Flush, Lease, Leasing, Mode,
     Published, QueueNo, Result, RunId, RunKind, RunState, Started, Version,
 };
 
@@ -99,7 +99,7 @@ impl Transaction<'_> {
         }
         self.dequeue(thread, &begin.dequeue);
         if leased {
-            self.take_turn(thread, begin.run, Place::Leave);
+            self.take_turn(thread, begin.run, AfterTurn::Leave);
         }
         if let Some(thread) = self.tables.threads.get_mut(&thread)
             && leased

@@ -6,7 +6,7 @@ use crate::{
     Tenant, rules,
 };
 
-use crate::rules::damage::ItemContent;
+use crate::rules::damage::DigestInput;
 
 use super::Memory;
 use super::read::Stretch;
@@ -268,21 +268,21 @@ impl TenantTables {
         let missing = |detail| Error::corrupt(at, detail);
         let item = run.item(no).ok_or_else(|| missing("it is not there"))?;
         let content = match &item.what {
-            StoredContent::Said(said) => ItemContent::Said(said),
-            StoredContent::Again(of) => {
+            StoredContent::Present(said) => DigestInput::Content(said),
+            StoredContent::Repeat(of) => {
                 let first = self.runs.get(&of.run);
                 let first = first.ok_or_else(|| missing("what it says again is not there"))?;
                 // What is said again says nothing again itself, so this goes one level deep.
                 match first.item(of.no).map(|item| &item.what) {
-                    Some(StoredContent::Said(_)) => self.check_item(first, of.no)?,
+                    Some(StoredContent::Present(_)) => self.check_item(first, of.no)?,
                     Some(StoredContent::Redacted(..)) => {}
-                    Some(StoredContent::Again(_) | StoredContent::Gap) | None => {
+                    Some(StoredContent::Repeat(_) | StoredContent::Gap) | None => {
                         return Err(missing("what it says again is not there"));
                     }
                 }
-                ItemContent::Again(*of)
+                DigestInput::Repeat(*of)
             }
-            StoredContent::Gap => ItemContent::Gap,
+            StoredContent::Gap => DigestInput::Gap,
             StoredContent::Redacted(..) => return Ok(()),
         };
         rules::damage::item(&self.tenant, at, &content, item.digest)

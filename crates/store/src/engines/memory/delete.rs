@@ -32,7 +32,7 @@ impl Transaction<'_> {
             thread.stage = Stage::Deleted;
             thread.unsettled = None;
             thread.queue.clear();
-            thread.line.clear();
+            thread.waiters.clear();
             // Callers that wait for a change are woken.
             thread.changes = None;
             thread.title = None;
@@ -91,7 +91,7 @@ impl Transaction<'_> {
             .tables
             .item_mut(first)
             .ok_or_else(|| missing_row("an item"))?;
-        if let StoredContent::Said(said) = &item.what {
+        if let StoredContent::Present(said) = &item.what {
             item.what = StoredContent::Redacted(said.clone().emptied(), redaction);
             // The same words may have been sent as events.
             for flush in &mut self.run_mut(first.run)?.flushes {
@@ -284,7 +284,7 @@ impl TenantTables {
             } else if let Some(item) = slot.take_if(|item| item.refs == 0) {
                 purged.items += 1;
                 *budget = budget.saturating_sub(1);
-                if let StoredContent::Again(of) = item.what {
+                if let StoredContent::Repeat(of) = item.what {
                     said_again.push(of);
                 }
             }

@@ -10,12 +10,12 @@ use throughline_model::json::RawJson;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
-    Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval,
+    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
+    Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval,
     NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position,
     Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting,
     Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
-    Version, Waiter, rules,
+    Version, Waiter, WaiterNo, rules,
 };
 
 use super::{MAX_READ, Memory};
@@ -219,8 +219,8 @@ impl Engine for Memory {
         self.transaction(scope, |tx| tx.claim(run, seen, claim))
     }
 
-    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
-        self.transaction(scope, |tx| tx.claim_in_line(claim))
+    async fn claim_in_turn(&self, scope: &TenantScope, claim: &ClaimInTurn) -> Result<Started> {
+        self.transaction(scope, |tx| tx.claim_in_turn(claim))
     }
 
     async fn run(&self, scope: &TenantScope, run: RunId) -> Result<Run> {
@@ -287,19 +287,29 @@ impl Engine for Memory {
         self.transaction(scope, |tx| tx.approvals(filter, after, limit))
     }
 
-    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
-        self.transaction(scope, |tx| tx.line_up(thread, run))
+    async fn join_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<WaiterNo> {
+        self.transaction(scope, |tx| tx.join_wait_queue(thread, run))
     }
 
-    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
+    async fn leave_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<()> {
         self.transaction(scope, |tx| {
-            tx.leave_line(thread, run);
+            tx.leave_wait_queue(thread, run);
             Ok(())
         })
     }
 
-    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
-        self.transaction(scope, |tx| tx.line(thread))
+    async fn wait_queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+        self.transaction(scope, |tx| tx.wait_queue(thread))
     }
 
     async fn enqueue(

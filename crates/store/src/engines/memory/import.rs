@@ -32,7 +32,7 @@ impl Transaction<'_> {
     fn import_open(&mut self, new: &NewThread, created: Millis) -> Result<()> {
         if let Ok(thread) = self.imported(&new.id) {
             let has_nodes = !thread.timelines.is_empty();
-            let thread = self.tables.thread_view(thread, Aliases::Shown)?;
+            let thread = self.tables.thread_view(thread, Aliases::ArgumentsDigest)?;
             if rules::import::is_opened(&thread, has_nodes, new, created) {
                 return Ok(());
             }
@@ -132,7 +132,7 @@ impl Transaction<'_> {
             let run = new.node.run;
             ItemRow {
                 what: match item {
-                    ImportItem::Said(said) => StoredContent::Said(said.clone()),
+                    ImportItem::Content(said) => StoredContent::Present(said.clone()),
                     ImportItem::Redacted(left, redaction) => {
                         StoredContent::Redacted(left.clone().emptied(), redaction.clone())
                     }

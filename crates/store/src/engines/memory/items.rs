@@ -17,13 +17,13 @@ impl Transaction<'_> {
     pub(super) fn item(&self, at: ItemRef, new: &NewItem) -> Result<ItemRow> {
         let tenant = &self.tables.tenant;
         let (what, digest) = match new {
-            NewItem::Said(said) => (
-                StoredContent::Said(said.clone()),
+            NewItem::Content(said) => (
+                StoredContent::Present(said.clone()),
                 digest::item(tenant, at, said),
             ),
-            NewItem::Again(of) => {
+            NewItem::Repeat(of) => {
                 let of = self.original(*of)?;
-                (StoredContent::Again(of), digest::again(tenant, at, of))
+                (StoredContent::Repeat(of), digest::repeat(tenant, at, of))
             }
         };
         Ok(ItemRow {
@@ -39,8 +39,8 @@ impl Transaction<'_> {
         let run = run.filter(|run| self.tables.item_is_seen(run, at.no));
         let item = run.and_then(|run| run.item(at.no));
         let found = item.map(|item| match &item.what {
-            StoredContent::Said(said) | StoredContent::Redacted(said, _) => (said.kind, None),
-            StoredContent::Again(of) => (ItemKind::Message, Some(*of)),
+            StoredContent::Present(said) | StoredContent::Redacted(said, _) => (said.kind, None),
+            StoredContent::Repeat(of) => (ItemKind::Message, Some(*of)),
             StoredContent::Gap => (ItemKind::Gap, None),
         });
         rules::items::original(at, found)
@@ -51,9 +51,11 @@ impl Transaction<'_> {
         (first..).zip(items).all(|(no, item)| {
             let at = ItemRef { run: run.id, no };
             run.item(no).is_some_and(|stored| match item {
-                NewItem::Said(said) => stored.digest == digest::item(&self.tables.tenant, at, said),
+                NewItem::Content(said) => {
+                    stored.digest == digest::item(&self.tables.tenant, at, said)
+                }
                 // It may have been asked for by way of another one; what counts is that it is one.
-                NewItem::Again(_) => matches!(stored.what, StoredContent::Again(_)),
+                NewItem::Repeat(_) => matches!(stored.what, StoredContent::Repeat(_)),
             })
         })
     }
@@ -70,7 +72,7 @@ impl Transaction<'_> {
 
     /// An item that says another one again keeps that one.
     pub(super) fn count_ref(&mut self, item: &ItemRow) {
-        if let StoredContent::Again(of) = &item.what
+        if let StoredContent::Repeat(of) = &item.what
             && let Some(first) = self.tables.item_mut(*of)
         {
             first.refs += 1;

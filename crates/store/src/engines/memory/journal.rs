@@ -3,7 +3,7 @@
 use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
 use crate::rules::lease::{ClaimedRun, WorkedTime};
 use crate::{
-    ApprovalState, CallRef, CallResult, CallState, Claim, ClaimInLine, End, Flush, ItemNo, ItemRef,
+    ApprovalState, CallRef, CallResult, CallState, Claim, ClaimInTurn, End, Flush, ItemNo, ItemRef,
     Lease, NewApproval, Result, Run, RunId, RunState, Started, rules,
 };
 
@@ -285,13 +285,13 @@ impl Transaction<'_> {
         Ok(state)
     }
 
-    pub(super) fn claim_in_line(&mut self, asked: &ClaimInLine) -> Result<Started> {
-        let ClaimInLine {
+    pub(super) fn claim_in_turn(&mut self, asked: &ClaimInTurn) -> Result<Started> {
+        let ClaimInTurn {
             run,
             seen,
             claim,
             waiter,
-            place,
+            after,
         } = *asked;
         self.shared.renew(self.me, self.until);
         self.check_claim(run, seen, claim)?;
@@ -303,7 +303,7 @@ impl Transaction<'_> {
         }
         let started = self.claim(run, seen, claim)?;
         if let Some(thread) = thread {
-            self.take_turn(thread, waiter, place);
+            self.take_turn(thread, waiter, after);
         }
         Ok(started)
     }

@@ -21,7 +21,6 @@ mod inspect;
 mod items;
 mod journal;
 mod lease;
-mod line;
 mod publish;
 mod read;
 mod schema;
@@ -29,6 +28,7 @@ mod tenant_tables;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod wait_queue;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

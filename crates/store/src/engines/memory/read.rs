@@ -64,7 +64,7 @@ impl Transaction<'_> {
     fn opened(&self, thread: &ThreadRow, at: Option<NodePlace>, window: usize) -> Result<Opened> {
         let tip = at.map(|at| self.tables.tip(at)).transpose()?;
         let mut opened = Opened {
-            thread: self.tables.thread_view(thread, Aliases::Shown)?,
+            thread: self.tables.thread_view(thread, Aliases::ArgumentsDigest)?,
             tip,
             entries: Vec::new(),
             unsent: Vec::new(),
@@ -260,13 +260,13 @@ impl TenantTables {
         let missing = || Error::corrupt(at, "it is not there");
         let item = run.item(no).ok_or_else(missing)?;
         let again = match item.what {
-            StoredContent::Again(of) => Some(of),
-            StoredContent::Said(_) | StoredContent::Gap | StoredContent::Redacted(..) => None,
+            StoredContent::Repeat(of) => Some(of),
+            StoredContent::Present(_) | StoredContent::Gap | StoredContent::Redacted(..) => None,
         };
         let (said, body) = match &self.said(item).ok_or_else(missing)?.what {
-            StoredContent::Said(said) => (said, Ok(said.body.clone())),
+            StoredContent::Present(said) => (said, Ok(said.body.clone())),
             StoredContent::Redacted(left, redaction) => (left, Err(redaction.clone())),
-            StoredContent::Again(_) => return Err(missing()),
+            StoredContent::Repeat(_) => return Err(missing()),
             StoredContent::Gap => {
                 return Ok(Item {
                     at,
@@ -291,15 +291,17 @@ impl TenantTables {
     /// The item that holds what an item says.
     fn said<'a>(&'a self, item: &'a ItemRow) -> Option<&'a ItemRow> {
         match item.what {
-            StoredContent::Again(of) => self.item(of),
-            StoredContent::Said(_) | StoredContent::Gap | StoredContent::Redacted(..) => Some(item),
+            StoredContent::Repeat(of) => self.item(of),
+            StoredContent::Present(_) | StoredContent::Gap | StoredContent::Redacted(..) => {
+                Some(item)
+            }
         }
     }
 
     pub(super) fn tokens(&self, item: &ItemRow) -> u32 {
         match self.said(item).map(|item| &item.what) {
-            Some(StoredContent::Said(said) | StoredContent::Redacted(said, _)) => said.tokens,
-            Some(StoredContent::Again(_) | StoredContent::Gap) | None => 0,
+            Some(StoredContent::Present(said) | StoredContent::Redacted(said, _)) => said.tokens,
+            Some(StoredContent::Repeat(_) | StoredContent::Gap) | None => 0,
         }
     }
 }

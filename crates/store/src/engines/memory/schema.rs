@@ -14,14 +14,14 @@ use crate::cursor::Seal;
 use crate::digest::Digest;
 use crate::rules::lease::WorkedTime;
 use crate::{
-    Alias, ApprovalId, ApprovalState, CallRef, CallState, Effect, Error, Flush, Idempotency,
-    ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position, Published, Queued,
-    Redaction, RunId, RunKind, RunState, Said, Shown, State, Tenant, TenantScope, ThreadId,
+    Alias, ApprovalId, ApprovalState, ArgumentsDigest, CallRef, CallState, Effect, Error, Flush,
+    Idempotency, ItemContent, ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position,
+    Published, Queued, Redaction, RunId, RunKind, RunState, State, Tenant, TenantScope, ThreadId,
     Version,
 };
 
 use super::lease::Owner;
-use super::line::WaiterRow;
+use super::wait_queue::WaiterRow;
 
 /// The number of a row. Numbers grow, so they are an order of making, too.
 pub(super) type Row = i64;
@@ -111,7 +111,7 @@ pub(super) struct ThreadRow {
     pub(super) queue: VecDeque<Queued>,
     pub(super) last_queued: u64,
     /// Runs that wait until the thread is free, first come first.
-    pub(super) line: Vec<WaiterRow>,
+    pub(super) waiters: Vec<WaiterRow>,
     pub(super) timelines: BTreeSet<Row>,
     pub(super) runs: BTreeMap<Row, RunId>,
     /// For those who wait for a change. Dropping it tells them that the thread is gone.
@@ -250,18 +250,18 @@ pub(super) struct ItemRow {
 
 /// What an item holds.
 pub(super) enum StoredContent {
-    Said(Said),
-    Again(ItemRef),
+    Present(ItemContent),
+    Repeat(ItemRef),
     Gap,
     /// What is left, with an empty body.
-    Redacted(Said, Redaction),
+    Redacted(ItemContent, Redaction),
 }
 
 pub(super) struct ApprovalRow {
     pub(super) id: ApprovalId,
     pub(super) thread: Row,
     pub(super) call: CallRef,
-    pub(super) shown: Shown,
+    pub(super) shown: ArgumentsDigest,
     /// As stored: never expired.
     pub(super) state: ApprovalState,
     pub(super) created: Millis,

@@ -182,10 +182,10 @@ fn damage_is_found_and_not_served() {
     type Harm = fn(&mut TenantTables, RunId);
     let change_body: Harm = |tables, run| {
         let item = tables.item_mut(ItemRef { run, no: 1 }).unwrap();
-        let NewItem::Said(other) = NewItem::of(&[Message::user("forged")]).remove(0) else {
+        let NewItem::Content(other) = NewItem::of(&[Message::user("forged")]).remove(0) else {
             panic!("something was said")
         };
-        item.what = StoredContent::Said(other);
+        item.what = StoredContent::Present(other);
     };
     let lose_item: Harm = |tables, run| tables.runs.get_mut(&run).unwrap().items[0] = None;
     let change_tokens: Harm = |tables, run| {
@@ -334,7 +334,7 @@ fn random_forest(rng: &mut Rng, size: usize) {
                     .filter(|_| rng.bool());
                 let (run, text) = match again {
                     Some((run, _, said)) => {
-                        let item = NewItem::Again(ItemRef { run: *run, no: 1 });
+                        let item = NewItem::Repeat(ItemRef { run: *run, no: 1 });
                         (case.append(&id, vec![item]), said.last().unwrap().clone())
                     }
                     None => (case.say(&id, &format!("{n}")), format!("{n}")),

@@ -36,7 +36,7 @@ impl Transaction<'_> {
         let (_, head) = self.find(&fork.from)?;
         let new = &fork.thread;
         if let Ok(made) = self.tables.thread(&new.id) {
-            let thread = self.tables.thread_view(made, Aliases::Shown)?;
+            let thread = self.tables.thread_view(made, Aliases::ArgumentsDigest)?;
             let base = head.map(|head| self.tables.node(head)).transpose()?;
             let is_shared = made
                 .head
@@ -52,14 +52,14 @@ impl Transaction<'_> {
         }
         self.tables.change_thread(row, |thread| thread.head = head);
         let made = self.tables.thread_row(row)?;
-        self.tables.thread_view(made, Aliases::Shown)
+        self.tables.thread_view(made, Aliases::ArgumentsDigest)
     }
 
     pub(super) fn patch(&mut self, id: &ThreadId, patch: &ThreadPatch) -> Result<Thread> {
         let thread = self.tables.thread(id)?;
         let row = thread.row;
         self.tables.check_aliases(&patch.add_aliases, Some(row))?;
-        let before = self.tables.thread_view(thread, Aliases::Shown)?;
+        let before = self.tables.thread_view(thread, Aliases::ArgumentsDigest)?;
         for alias in &before.aliases {
             self.tables.aliases.remove(alias);
         }
@@ -169,7 +169,7 @@ impl Transaction<'_> {
             unsettled: None,
             queue: VecDeque::new(),
             last_queued: 0,
-            line: Vec::new(),
+            waiters: Vec::new(),
             timelines: BTreeSet::new(),
             runs: BTreeMap::new(),
             changes: None,
@@ -209,7 +209,7 @@ impl Transaction<'_> {
 /// Whether a thread is shown with its other names.
 #[derive(Clone, Copy)]
 pub(super) enum Aliases {
-    Shown,
+    ArgumentsDigest,
     LeftOut,
 }
 
@@ -277,7 +277,7 @@ impl TenantTables {
 
     pub(super) fn thread_view(&self, thread: &ThreadRow, aliases: Aliases) -> Result<Thread> {
         let aliases = match aliases {
-            Aliases::Shown => thread.aliases.iter().cloned().collect(),
+            Aliases::ArgumentsDigest => thread.aliases.iter().cloned().collect(),
             Aliases::LeftOut => Vec::new(),
         };
         Ok(Thread {

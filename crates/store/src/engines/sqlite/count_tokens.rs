@@ -17,7 +17,7 @@ use crate::engines::sqlite::rows::branch::unpack;
 use crate::engines::sqlite::rows::items::PACKED;
 use crate::item::{Item, counted};
 use crate::trials;
-use crate::{ItemKind, ItemRef, NodeId, RunId, Said, Tenant};
+use crate::{ItemContent, ItemKind, ItemRef, NodeId, RunId, Tenant};
 
 /// Rows that are read at once.
 const PAGE: i64 = 256;
@@ -124,7 +124,7 @@ fn count(row: ItemRow) -> Option<(u32, Digest)> {
     } else {
         unpack(&row.body, at).ok()?.into()
     };
-    let mut said = Said {
+    let mut said = ItemContent {
         kind,
         source: row.source,
         tokens: 0,

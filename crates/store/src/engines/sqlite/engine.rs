@@ -19,8 +19,8 @@ use super::ops::publish::PreparedPublish;
 use super::ops::read::Reading;
 use super::ops::steps::PreparedStep;
 use super::ops::{
-    append, approvals, begin, calls, check, import, journal, line, lists, publish, purge, runs,
-    settle, steps, threads,
+    append, approvals, begin, calls, check, import, journal, lists, publish, purge, runs, settle,
+    steps, threads, wait_queue,
 };
 use super::rows::find;
 use super::rows::flag;
@@ -30,12 +30,12 @@ use super::{Sqlite, backup, schema};
 use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInLine, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Idempotency,
-    Import, Increment, ItemNo, ItemRef, Journal, Lease, LineNo, Listing, NewApproval, NewThread,
-    NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile,
-    Progress, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting,
-    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
-    Version, Waiter,
+    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Idempotency,
+    Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress,
+    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
+    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
+    Waiter, WaiterNo,
 };
 
 impl Sqlite {
@@ -306,8 +306,7 @@ impl Engine for Sqlite {
         step: &Step,
     ) -> Result<Option<Published>> {
         let first = self.next_item(lease.run);
-        let prepared =
-            PreparedStep::new(scope, lease.run, first, step).map_err(OpError::into_error)?;
+        let prepared = PreparedStep::new(scope, lease.run, first, step)?;
         let scope = scope.clone();
         self.shared
             .write(Op::Step, move |tx| {
@@ -429,12 +428,12 @@ impl Engine for Sqlite {
             .await
     }
 
-    async fn claim_in_line(&self, scope: &TenantScope, claim: &ClaimInLine) -> Result<Started> {
+    async fn claim_in_turn(&self, scope: &TenantScope, claim: &ClaimInTurn) -> Result<Started> {
         let (scope, asked) = (scope.clone(), *claim);
         self.shared
             .write(Op::Claim, move |tx| {
-                let in_line = Some((asked.waiter, asked.place));
-                settle::claim(tx, &scope, asked.run, asked.seen, asked.claim, in_line)
+                let waiter = Some((asked.waiter, asked.after));
+                settle::claim(tx, &scope, asked.run, asked.seen, asked.claim, waiter)
             })
             .await
     }
@@ -541,27 +540,37 @@ impl Engine for Sqlite {
         .await
     }
 
-    async fn line_up(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<LineNo> {
+    async fn join_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<WaiterNo> {
         let (scope, thread) = (scope.clone(), thread.clone());
         self.shared
-            .write(Op::LineUp, move |tx| {
-                line::line_up(tx, &scope, &thread, run)
+            .write(Op::JoinWaitQueue, move |tx| {
+                wait_queue::join(tx, &scope, &thread, run)
             })
             .await
     }
 
-    async fn leave_line(&self, scope: &TenantScope, thread: &ThreadId, run: RunId) -> Result<()> {
+    async fn leave_wait_queue(
+        &self,
+        scope: &TenantScope,
+        thread: &ThreadId,
+        run: RunId,
+    ) -> Result<()> {
         let (scope, thread) = (scope.clone(), thread.clone());
         self.shared
             .write(Op::Other, move |tx| {
-                line::leave_line(tx, &scope, &thread, run)
+                wait_queue::leave(tx, &scope, &thread, run)
             })
             .await
     }
 
-    async fn line(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
+    async fn wait_queue(&self, scope: &TenantScope, thread: &ThreadId) -> Result<Vec<Waiter>> {
         self.read_in(scope, |reading| {
-            line::line(reading.conn, reading.tenant, thread, reading.now)
+            wait_queue::list(reading.conn, reading.tenant, thread, reading.now)
         })
         .await
     }
@@ -588,7 +597,7 @@ impl Engine for Sqlite {
     }
 
     async fn import(&self, scope: &TenantScope, step: &Import) -> Result<()> {
-        let prepared = PreparedImport::new(scope, step).map_err(OpError::into_error)?;
+        let prepared = PreparedImport::new(scope, step)?;
         let scope = scope.clone();
         self.shared
             .write(Op::Other, move |tx| import::import(tx, &scope, &prepared))

@@ -4,7 +4,7 @@ use throughline::agent::RunError;
 use throughline::model::{ApprovalResponse, Body, Content, Message, Role};
 use throughline::store::{
     Answer, ApprovalState, Authority, CallState, Decision, Error, ErrorKind, Tenant, Unanswerable,
-    shown,
+    arguments_digest,
 };
 use throughline::thread::OnOpenCalls;
 use throughline::{StopReason, Threads};
@@ -133,9 +133,9 @@ fn b65_an_answer_for_other_arguments_is_refused_and_nothing_runs() {
         parked(how, &agent, &thread).await;
         let record = waiting(&process, thread.id()).await.remove(0);
         for other in [
-            shown("pay", r#"{"sum":100}"#),
-            shown("pay", r#"{"sum": 1}"#),
-            shown("send", r#"{"sum":1}"#),
+            arguments_digest("pay", r#"{"sum":100}"#),
+            arguments_digest("pay", r#"{"sum": 1}"#),
+            arguments_digest("send", r#"{"sum":1}"#),
             [0; 16],
         ] {
             for decision in [Decision::Approved, Decision::Denied] {

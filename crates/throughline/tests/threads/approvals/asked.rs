@@ -6,7 +6,9 @@ use std::time::Duration;
 use throughline::StopReason;
 use throughline::agent::Limits;
 use throughline::model::Role;
-use throughline::store::{ApprovalState, CallRef, CallState, Clock, Decision, RunFilter, shown};
+use throughline::store::{
+    ApprovalState, CallRef, CallState, Clock, Decision, RunFilter, arguments_digest,
+};
 use throughline::thread::Awaits;
 use throughline::tool::ToolOutput;
 use throughline_testkit::engines::Fault;
@@ -52,7 +54,7 @@ fn b56_a_call_that_needs_approval_parks_with_one_durable_record() {
             position: 0,
         };
         assert_eq!(record.call, call);
-        assert_eq!(record.shown, shown("pay", arguments));
+        assert_eq!(record.shown, arguments_digest("pay", arguments));
         assert_eq!(record.state, ApprovalState::Waiting);
         assert_eq!(record.created, asked_at);
         assert_eq!(record.expires, Some(asked_at + 3_600_000));
@@ -388,7 +390,7 @@ fn b69_a_planned_call_is_asked_about_after_a_crash_when_its_tool_needs_leave_by_
             panic!("{listed:?}");
         };
         assert_eq!(outcome.pending[0].approval, Some(record.id));
-        assert_eq!(record.shown, shown("pay", "{}"));
+        assert_eq!(record.shown, arguments_digest("pay", "{}"));
         assert_eq!(record.expires, Some(stage.clock.now() + 3_600_000));
         // Resuming without an answer makes no second request.
         let outcome = go_on(how, &there, &thread, |run, _| run).await.unwrap();

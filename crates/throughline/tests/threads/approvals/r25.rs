@@ -8,7 +8,8 @@ use std::time::Duration;
 use throughline::agent::RunError;
 use throughline::model::{Outcome as Ending, Role};
 use throughline::store::{
-    Answer, Approval as Record, ApprovalState, Authority, Decision, Error, Tenant, ThreadId, shown,
+    Answer, Approval as Record, ApprovalState, Authority, Decision, Error, Tenant, ThreadId,
+    arguments_digest,
 };
 use throughline::tool::{Approval, Parameters, ToolOutput};
 use throughline::{Agent, StopReason, Threads};
@@ -290,8 +291,8 @@ impl Case<'_> {
     async fn forge(&mut self, rng: &mut Rng, record: &Record) -> Result<(), String> {
         let position = record.call.position as usize;
         let digest = match rng.below(3) {
-            0 => shown("pay", &arguments(position + 1)),
-            1 => shown("pay", &format!(" {}", arguments(position))),
+            0 => arguments_digest("pay", &arguments(position + 1)),
+            1 => arguments_digest("pay", &format!(" {}", arguments(position))),
             _ => rng.bytes(16).try_into().unwrap(),
         };
         let forged = Answer {

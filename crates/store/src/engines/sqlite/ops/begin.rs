@@ -10,7 +10,7 @@ use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::{BaseNode, CachedRun, EndedRun, lock};
 use crate::engines::sqlite::events::{self, OwnedRun};
 use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
-use crate::engines::sqlite::ops::{approvals, line};
+use crate::engines::sqlite::ops::{approvals, wait_queue};
 use crate::engines::sqlite::rows::find::{
     any_run, named_node, run_by_key, shown_thread, unsettled,
 };
@@ -21,8 +21,8 @@ use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::engines::sqlite::write::statements::TurnStatement;
 use crate::rules::begin::{Earlier, FoundHead, TakenCall};
 use crate::{
-    Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing, Mode,
-    NewItem, NodeRef, Place, Result, RunId, Started, Tenant, TenantScope, ThreadId, Version,
+    AfterTurn, Anchor, Begin, Begun, CallState, Error, Expects, Flush, Idempotency, Lease, Leasing,
+    Mode, NewItem, NodeRef, Result, RunId, Started, Tenant, TenantScope, ThreadId, Version,
 };
 use crate::{rules, trials};
 
@@ -53,8 +53,8 @@ struct Start {
     leased: bool,
     /// What is to stand in `run.live`.
     live: i64,
-    /// Its turn in the line of the thread, if it has looked who waits there.
-    turn: Option<line::Turn>,
+    /// Its turn in the wait queue of the thread, if it has looked who waits there.
+    turn: Option<wait_queue::Turn>,
 }
 
 /// Begin a run.
@@ -144,7 +144,7 @@ fn start_from_cache(tx: &Tx<'_>, tenant: i64, begin: &Begin) -> OpResult<Option<
 
 /// Whether nothing is said again.
 fn is_all_new(begin: &Begin) -> bool {
-    let again = |item: &NewItem| matches!(item, NewItem::Again(_));
+    let again = |item: &NewItem| matches!(item, NewItem::Repeat(_));
     !begin.input.iter().any(again)
 }
 
@@ -273,16 +273,16 @@ pub(crate) fn at_head(
     thread: &ThreadRow,
     run: RunId,
     expected: Option<Version>,
-) -> OpResult<line::Turn> {
+) -> OpResult<wait_queue::Turn> {
     let holder = unsettled(tx.conn, thread.row)?;
-    let first = line::first(tx.conn, thread.row, tx.now)?;
+    let first = wait_queue::first(tx.conn, thread.row, tx.now)?;
     let found = FoundHead {
         current: thread.current_head(),
         holder: holder.map(|run| (run.id, run.seen(tx.now))),
         first_waiter: first.map(|first| first.run),
     };
     rules::begin::at_head(&found, run, expected)?;
-    Ok(line::Turn::new(thread.row, run, first))
+    Ok(wait_queue::Turn::new(thread.row, run, first))
 }
 
 /// Look up where a run starts, with every precondition. Only a new thread is written.
@@ -428,7 +428,7 @@ fn write(
         None => None,
     };
     if let Some(turn) = start.turn {
-        line::take_turn(tx, turn, Place::Leave)?;
+        wait_queue::take_turn(tx, turn, AfterTurn::Leave)?;
     }
     let values = params![
         tenant,

@@ -40,13 +40,13 @@ pub(crate) struct PreparedNode {
 }
 
 impl PreparedImport {
-    pub(crate) fn new(scope: &TenantScope, import: &Import) -> OpResult<Self> {
+    pub(crate) fn new(scope: &TenantScope, import: &Import) -> crate::Result<Self> {
         Ok(match import {
             Import::Open { thread, created } => Self::Open(thread.clone(), *created),
             Import::Node { thread, node } => {
                 rules::import::check(node)?;
                 let prepared = |item: &ImportItem| match item {
-                    ImportItem::Said(said) => Some(PreparedItem::said(said)),
+                    ImportItem::Content(said) => Some(PreparedItem::said(said)),
                     ImportItem::Redacted(..) | ImportItem::Gap => None,
                 };
                 let state = node.state.as_ref();
@@ -264,7 +264,7 @@ fn store(tx: &Tx<'_>, live: &mut CachedRun, prepared: &PreparedNode) -> OpResult
                 run_sql(tx.conn, sql, values)?;
                 items::insert_redacted(tx, tenant, live.row, at, said)?
             }
-            (None, ImportItem::Gap | ImportItem::Said(_)) => {
+            (None, ImportItem::Gap | ImportItem::Content(_)) => {
                 items::insert_gap(tx, tenant, live.row, at)?
             }
         };

@@ -17,7 +17,7 @@ pub(crate) struct OpenedRows {
     pub(crate) thread: ThreadRow,
     /// The node that was named, or the head.
     pub(crate) node: Option<NodeRow>,
-    /// Whether the thread has an unsettled leased run, messages in its queue, names, a line.
+    /// Whether the thread has an unsettled leased run, messages in its queue, names, a wait queue.
     pub(crate) unsettled: bool,
     pub(crate) queued: bool,
     pub(crate) named: bool,

@@ -1,6 +1,6 @@
 //! Opening threads and reading their messages.
 
-use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::ops::wait_queue;
 use rusqlite::Connection;
 
 use crate::cursor::Seal;
@@ -86,7 +86,7 @@ impl<'a> Reading<'a> {
             false => Vec::new(),
         };
         let next = match found.awaited {
-            true => line::first(self.conn, thread.row, self.now)?,
+            true => wait_queue::first(self.conn, thread.row, self.now)?,
             false => None,
         };
         Ok(Opened {

@@ -9,12 +9,14 @@ use crate::engines::sqlite::events::flush::{is_stored, last_events};
 use crate::engines::sqlite::op_error::{OpResult, not_found};
 use crate::engines::sqlite::ops::begin::{check_free, started};
 use crate::engines::sqlite::ops::lease::run_of_lease_with_events;
-use crate::engines::sqlite::ops::line;
+use crate::engines::sqlite::ops::wait_queue;
 use crate::engines::sqlite::rows::find::{run_by_row, run_to_write, shown_run};
 use crate::engines::sqlite::rows::sql::run_sql;
 use crate::engines::sqlite::rows::{RunRow, flag, int, num};
 use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
-use crate::{Claim, End, Flush, Lease, Place, Run, RunId, RunState, Started, TenantScope, rules};
+use crate::{
+    AfterTurn, Claim, End, Flush, Lease, Run, RunId, RunState, Started, TenantScope, rules,
+};
 
 /// Whether events that come with an end are there already, or there are none.
 fn has_events(tx: &Tx<'_>, row: &RunRow, events: Option<&Flush>) -> OpResult<bool> {
@@ -85,14 +87,14 @@ pub(crate) fn cancel(tx: &mut Tx<'_>, scope: &TenantScope, run: RunId) -> OpResu
     row.run(tx.now)
 }
 
-/// Take a run over; in line, only in turn.
+/// Take a run over; with a waiter, only in turn.
 pub(crate) fn claim(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     run: RunId,
     seen: u32,
     claim: Claim,
-    in_line: Option<(RunId, Place)>,
+    waiter: Option<(RunId, AfterTurn)>,
 ) -> OpResult<Started> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let row = run_to_write(tx.conn, tenant, run)?;
@@ -111,8 +113,8 @@ pub(crate) fn claim(
     if rules::lease::claim_needs_free_thread(state, row.has(flag::LEASED)) {
         check_free(tx, row.thread, &thread)?;
     }
-    let turn = match in_line.filter(|_| row.has(flag::LEASED)) {
-        Some((waiter, place)) => Some((line::turn(tx, row.thread, &thread, waiter)?, place)),
+    let turn = match waiter.filter(|_| row.has(flag::LEASED)) {
+        Some((waiter, place)) => Some((wait_queue::turn(tx, row.thread, &thread, waiter)?, place)),
         None => None,
     };
     let sql = "UPDATE run SET state=1, owner=?1, epoch=epoch+1, attempt=attempt+?5, progress=?2,
@@ -133,7 +135,7 @@ pub(crate) fn claim(
         events::sweep(tx, Some(row.row))?;
     }
     if let Some((turn, place)) = turn {
-        line::take_turn(tx, turn, place)?;
+        wait_queue::take_turn(tx, turn, place)?;
     }
     tx.after_commit(CacheUpdate::ForgetRun(run));
     // One of this process is counted already.

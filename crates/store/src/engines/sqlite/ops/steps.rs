@@ -37,7 +37,12 @@ pub(crate) struct PreparedStep {
 
 impl PreparedStep {
     /// Prepare a step whose first item will probably have the number `first`.
-    pub(crate) fn new(scope: &TenantScope, run: RunId, first: u32, step: &Step) -> OpResult<Self> {
+    pub(crate) fn new(
+        scope: &TenantScope,
+        run: RunId,
+        first: u32,
+        step: &Step,
+    ) -> crate::Result<Self> {
         rules::step::check(step)?;
         let state = step.node.as_ref().and_then(|node| node.state.as_ref());
         Ok(Self {

@@ -14,9 +14,11 @@ use crate::engines::sqlite::rows::{NodeRow, int, num};
 use crate::item::{Item, located};
 use crate::rules;
 use crate::rules::cursors::Stretch;
-use crate::rules::damage::ItemContent;
+use crate::rules::damage::DigestInput;
 use crate::trials;
-use crate::{DamageSite, ItemKind, ItemRef, Position, Redaction, Result, RunId, Said, Tenant};
+use crate::{
+    DamageSite, ItemContent, ItemKind, ItemRef, Position, Redaction, Result, RunId, Tenant,
+};
 
 /// The largest body that is unpacked.
 const LARGEST: usize = 1 << 30;
@@ -378,12 +380,12 @@ pub(crate) fn item(
             return Err(corrupt(row.at, detail));
         }
         if check {
-            let content = ItemContent::Again(original.at);
+            let content = DigestInput::Repeat(original.at);
             rules::damage::item(tenant, row.at, &content, row.digest)?;
         }
     } else if kind == ItemKind::Gap {
         if check {
-            rules::damage::item(tenant, row.at, &ItemContent::Gap, row.digest)?;
+            rules::damage::item(tenant, row.at, &DigestInput::Gap, row.digest)?;
         }
         return Ok(Item {
             at: row.at,
@@ -445,13 +447,13 @@ fn body(
         unpack(bytes, row.at)?.into()
     };
     if trials::unless("items-unread", check) {
-        let said = Said {
+        let said = ItemContent {
             kind,
             source: row.source,
             tokens: row.tokens,
             body: Arc::clone(&plain),
         };
-        rules::damage::item(tenant, row.at, &ItemContent::Said(&said), row.digest)?;
+        rules::damage::item(tenant, row.at, &DigestInput::Content(&said), row.digest)?;
     }
     Ok(Ok(plain))
 }

@@ -10,7 +10,7 @@ use crate::engines::sqlite::rows::find::{is_reached, node_with_item};
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::write::job::Tx;
 use crate::engines::sqlite::write::statements::TurnStatement;
-use crate::{ItemKind, ItemRef, NewItem, RunId, Said, Tenant, rules};
+use crate::{ItemContent, ItemKind, ItemRef, NewItem, RunId, Tenant, rules};
 
 /// Added to the kind of an item whose body is compressed.
 pub(crate) const PACKED: u8 = 16;
@@ -20,26 +20,26 @@ const LARGE: usize = 4096;
 
 /// An item that is ready to be stored.
 pub(crate) struct PreparedItem {
-    content: Content,
+    content: PreparedContent,
 }
 
-enum Content {
-    Said {
-        said: Said,
+enum PreparedContent {
+    New {
+        said: ItemContent,
         /// The number that it was digested for; 0 if it was not.
         no: u32,
         digest: Digest,
         packed: Option<Vec<u8>>,
     },
-    Again(ItemRef),
+    Repeat(ItemRef),
 }
 
 impl PreparedItem {
     /// Digest and compress an item that will probably have the number `no`.
     pub(crate) fn new(tenant: &Tenant, run: RunId, no: u32, item: &NewItem) -> Self {
         let content = match item {
-            NewItem::Again(of) => Content::Again(*of),
-            NewItem::Said(said) => Content::Said {
+            NewItem::Repeat(of) => PreparedContent::Repeat(*of),
+            NewItem::Content(said) => PreparedContent::New {
                 digest: digest::item(tenant, ItemRef { run, no }, said),
                 no,
                 packed: pack(&said.body),
@@ -52,16 +52,16 @@ impl PreparedItem {
     /// Compress an item whose number is not known yet.
     pub(crate) fn unnumbered(item: &NewItem) -> Self {
         match item {
-            NewItem::Said(said) => Self::said(said),
-            NewItem::Again(of) => Self {
-                content: Content::Again(*of),
+            NewItem::Content(said) => Self::said(said),
+            NewItem::Repeat(of) => Self {
+                content: PreparedContent::Repeat(*of),
             },
         }
     }
 
     /// Compress something new whose number is not known yet.
-    pub(crate) fn said(said: &Said) -> Self {
-        let content = Content::Said {
+    pub(crate) fn said(said: &ItemContent) -> Self {
+        let content = PreparedContent::New {
             digest: Digest::default(),
             no: 0,
             packed: pack(&said.body),
@@ -81,14 +81,14 @@ impl PreparedItem {
     /// Its digest at a place, before it is stored. `None` if that depends on another item.
     pub(crate) fn digest_at(&self, tenant: &Tenant, at: ItemRef) -> Option<Digest> {
         match &self.content {
-            Content::Said {
+            PreparedContent::New {
                 no, digest, said, ..
             } => Some(if *no == at.no {
                 *digest
             } else {
                 digest::item(tenant, at, said)
             }),
-            Content::Again(_) => None,
+            PreparedContent::Repeat(_) => None,
         }
     }
 }
@@ -120,8 +120,8 @@ pub(crate) fn resolve(
     items: &[PreparedItem],
 ) -> OpResult<Vec<Option<Original>>> {
     let find = |item: &PreparedItem| match &item.content {
-        Content::Said { .. } => Ok(None),
-        Content::Again(of) => original(conn, tenant, *of).map(Some),
+        PreparedContent::New { .. } => Ok(None),
+        PreparedContent::Repeat(of) => original(conn, tenant, *of).map(Some),
     };
     items.iter().map(find).collect()
 }
@@ -183,7 +183,7 @@ pub(crate) fn insert(
 ) -> OpResult<ItemSummary> {
     let (summary, changed) = match (&item.content, original) {
         (
-            Content::Said {
+            PreparedContent::New {
                 said,
                 no,
                 digest,
@@ -218,8 +218,8 @@ pub(crate) fn insert(
             };
             (summary, tx.statements.run(TurnStatement::Item, values)?)
         }
-        (Content::Again(_), Some(of)) => {
-            let digest = digest::again(tenant, at, of.at);
+        (PreparedContent::Repeat(_), Some(of)) => {
+            let digest = digest::repeat(tenant, at, of.at);
             let none: Option<&[u8]> = None;
             let values = params![
                 run, at.no, of.kind, of.source, of.tokens, of.row, digest, none
@@ -231,7 +231,7 @@ pub(crate) fn insert(
             };
             (summary, tx.statements.run(TurnStatement::Item, values)?)
         }
-        (Content::Again(of), None) => {
+        (PreparedContent::Repeat(of), None) => {
             return Err(not_found("item", &format!("{} of {}", of.no, of.run)));
         }
     };
@@ -277,7 +277,7 @@ pub(crate) fn insert_redacted(
     tenant: &Tenant,
     run: i64,
     at: ItemRef,
-    said: &Said,
+    said: &ItemContent,
 ) -> OpResult<ItemSummary> {
     let summary = ItemSummary {
         no: at.no,
@@ -333,9 +333,9 @@ pub(crate) fn same(
             return Ok(false);
         };
         let fits = match (&item.content, again, again_no) {
-            (Content::Said { .. }, None, None) => item.digest_at(tenant, at) == Some(digest),
+            (PreparedContent::New { .. }, None, None) => item.digest_at(tenant, at) == Some(digest),
             // It may have been asked for by way of another one; what counts is that it is one.
-            (Content::Again(_), Some(_), Some(_)) => true,
+            (PreparedContent::Repeat(_), Some(_), Some(_)) => true,
             _ => false,
         };
         if !fits {

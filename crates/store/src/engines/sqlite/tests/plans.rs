@@ -9,10 +9,10 @@ use throughline_model::{CallId, Message, Outcome, Output, Role, ToolCall};
 
 use super::{Fixture, block_on};
 use crate::{
-    Anchor, Answer, ApprovalFilter, At, CallResult, CallState, Claim, ClaimInLine, Decision, End,
-    Engine, Flush, Fork, Idempotency, ItemRef, Mode, NewApproval, NewItem, NewThread, NodeRef,
-    Place, PlannedCall, RunFilter, Span, Step, StepNode, Stopped, StoredEvent, ThreadFilter,
-    ThreadId, ThreadPatch, Version, shown,
+    AfterTurn, Anchor, Answer, ApprovalFilter, At, CallResult, CallState, Claim, ClaimInTurn,
+    Decision, End, Engine, Flush, Fork, Idempotency, ItemRef, Mode, NewApproval, NewItem,
+    NewThread, NodeRef, PlannedCall, RunFilter, Span, Step, StepNode, Stopped, StoredEvent,
+    ThreadFilter, ThreadId, ThreadPatch, Version, arguments_digest,
 };
 
 /// Statements that were prepared in this process, and how often each was prepared anew.
@@ -123,7 +123,7 @@ fn work(f: &Fixture) {
                     id: approval,
                     step: 0,
                     position: 0,
-                    shown: shown("f", "{}"),
+                    shown: arguments_digest("f", "{}"),
                     expires: None,
                     detail: None,
                 }],
@@ -135,7 +135,7 @@ fn work(f: &Fixture) {
             s.park(scope, lease, None).await.unwrap();
             let yes = Answer {
                 approval,
-                shown: shown("f", "{}"),
+                shown: arguments_digest("f", "{}"),
                 decision: Decision::Approved,
                 by: "ada".into(),
                 reason: None,
@@ -165,24 +165,24 @@ fn work(f: &Fixture) {
             events: None,
         };
         let waiter = f.ids.run();
-        s.line_up(scope, &id, waiter).await.unwrap();
-        s.line_up(scope, &id, f.ids.run()).await.unwrap();
+        s.join_wait_queue(scope, &id, waiter).await.unwrap();
+        s.join_wait_queue(scope, &id, f.ids.run()).await.unwrap();
         s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
         s.end(scope, failed, &end).await.unwrap();
         let opened = s.open(scope, &At::Thread(id.clone()), 0).await.unwrap();
         let begin = crate::Begin::new(waiter, head_of(&id, opened.thread.version), Vec::new());
         s.begin(scope, &begin).await.unwrap();
-        let asked = ClaimInLine {
+        let asked = ClaimInTurn {
             run: waiter,
             seen: 1,
             claim: Claim::Own,
-            waiter: s.line(scope, &id).await.unwrap()[0].run,
-            place: Place::Keep,
+            waiter: s.wait_queue(scope, &id).await.unwrap()[0].run,
+            after: AfterTurn::Keep,
         };
-        let claimed = s.claim_in_line(scope, &asked).await.unwrap();
-        s.leave_line(scope, &id, asked.waiter).await.unwrap();
+        let claimed = s.claim_in_turn(scope, &asked).await.unwrap();
+        s.leave_wait_queue(scope, &id, asked.waiter).await.unwrap();
         s.end(scope, claimed.lease, &end).await.unwrap();
-        let again = vec![NewItem::Again(ItemRef { run, no: 1 })];
+        let again = vec![NewItem::Repeat(ItemRef { run, no: 1 })];
         for _ in 0..2 {
             let append = crate::Append {
                 run: f.ids.run(),

@@ -21,7 +21,7 @@ pub(crate) enum CacheUpdate {
     Run(Arc<CachedRun>),
     Settled(RunId),
     ForgetRun(RunId),
-    /// A run has a place in a line.
+    /// A run has a place in a wait queue.
     JoinedWaitQueue(RunId),
     /// A run has none any more.
     LeftWaitQueue(RunId),

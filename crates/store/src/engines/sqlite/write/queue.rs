@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     free: AtomicI64,
     /// Runs that this process began or claimed and has not settled.
     pub(crate) working: AtomicUsize,
-    /// Runs of this process that wait in a line.
+    /// Runs of this process that wait in a wait queue.
     pub(crate) waiting: Mutex<HashSet<RunId>>,
 }
 

@@ -177,7 +177,7 @@ async fn leftover_of(home: &ScopedStore, journal: &Journal) -> throughline_store
     let mut items = Vec::new();
     let mut messages = Vec::new();
     for entry in &entries {
-        items.extend(entry.item_refs().map(NewItem::Again));
+        items.extend(entry.item_refs().map(NewItem::Repeat));
         messages.push(entry.message.clone());
     }
     let open = journal

@@ -1,6 +1,8 @@
 //! Answers to the waiting calls of a resumed run: replies of the caller, and answers in the store.
 
-use throughline_store::{Approval, ApprovalState, Decision, Error, Journal, Shown, Unanswerable};
+use throughline_store::{
+    Approval, ApprovalState, ArgumentsDigest, Decision, Error, Journal, Unanswerable,
+};
 
 use crate::run::driver::approvals::{find_approvals, store_decision};
 use crate::run::driver::tools::judge;
@@ -135,7 +137,7 @@ impl Driver {
     }
 
     fn approval_of<'k>(&self, position: u32, known: &'k [Approval]) -> Option<&'k Approval> {
-        let (id, _): &(_, Shown) = self.tools.round.approvals.get(&position)?;
+        let (id, _): &(_, ArgumentsDigest) = self.tools.round.approvals.get(&position)?;
         known.iter().find(|one| one.id == *id)
     }
 

@@ -3,7 +3,7 @@
 //! Of several workers that resume one run at once, one gets it. The others are refused with `Busy` or
 //! `Fenced`; one that comes when the run has ended gets its outcome.
 
-use throughline_store::{Error, Place, Run, RunFilter, RunId, RunKind, RunState, Version};
+use throughline_store::{AfterTurn, Error, Run, RunFilter, RunId, RunKind, RunState, Version};
 
 use super::adopt::{adopt, is_adoptable};
 use super::end_of_run;
@@ -68,7 +68,7 @@ async fn resume_in_line(
         }
         let (blocking, error) = match (unsettled, before) {
             (Some(run), None) => {
-                match claim(&context, &run, Some((line.run(), Place::Leave))).await {
+                match claim(&context, &run, Some((line.run(), AfterTurn::Leave))).await {
                     Ok(claimed) => {
                         line.forget_place();
                         let how = (Restoring::Resume, options);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline_model::Message;
 use throughline_store::{
-    Claim, ClaimInLine, Error, Journal, Place, Run, RunId, RunState, ServiceId, Started, State,
+    AfterTurn, Claim, ClaimInTurn, Error, Journal, Run, RunId, RunState, ServiceId, Started, State,
     Stopped,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct Claimed {
 pub(crate) async fn claim(
     context: &RunContext,
     run: &Run,
-    in_line: Option<(RunId, Place)>,
+    in_line: Option<(RunId, AfterTurn)>,
 ) -> throughline_store::Result<Claimed> {
     let home = &context.thread.home;
     let at_work = AtWork::alone(&home.store, run.id, context.cancel.clone());
@@ -65,15 +65,15 @@ pub(crate) async fn claim(
             let claimed = home.store.claim(&home.scope, run.id, run.epoch, claim);
             claimed.await?
         }
-        Some((waiter, place)) => {
-            let claim = ClaimInLine {
+        Some((waiter, after)) => {
+            let claim = ClaimInTurn {
                 run: run.id,
                 seen: run.epoch,
                 claim,
                 waiter,
-                place,
+                after,
             };
-            home.store.claim_in_line(&home.scope, &claim).await?
+            home.store.claim_in_turn(&home.scope, &claim).await?
         }
     };
     Ok(Claimed { started, at_work })

@@ -305,7 +305,7 @@ impl FirstMessages {
             None => {
                 new.extend_from_slice(kept);
                 let refs = unsent.iter().flat_map(Entry::item_refs);
-                let items = refs.map(NewItem::Again).collect();
+                let items = refs.map(NewItem::Repeat).collect();
                 let first = messages(unsent);
                 let carried = first.len();
                 (items, first, carried)

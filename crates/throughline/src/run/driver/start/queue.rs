@@ -84,14 +84,14 @@ impl QueuePlace {
     async fn keep_place(&mut self) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home.clone();
         if self.has_place() {
-            let line = store.line(scope, &self.thread).await?;
+            let line = store.wait_queue(scope, &self.thread).await?;
             if line.iter().any(|waiter| waiter.run == self.run) {
                 return Ok(());
             }
         }
         self.expect_place();
         let (home, thread, run) = (&self.home, &self.thread, self.run);
-        let taken = home.sure(|| home.store.line_up(&home.scope, thread, run));
+        let taken = home.sure(|| home.store.join_wait_queue(&home.scope, thread, run));
         taken.await.map(drop)
     }
 
@@ -173,7 +173,7 @@ impl LeaveQueue {
             return Ok(());
         }
         let Self { home, thread, run } = self;
-        let leave = home.sure(|| home.store.leave_line(&home.scope, thread, *run));
+        let leave = home.sure(|| home.store.leave_wait_queue(&home.scope, thread, *run));
         leave.await
     }
 

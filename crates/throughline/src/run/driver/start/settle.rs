@@ -1,6 +1,6 @@
 //! Settling a run that was left on the thread, so that a new one can begin.
 
-use throughline_store::{CallState, Error, Place, Run, RunState};
+use throughline_store::{AfterTurn, CallState, Error, Run, RunState};
 
 use super::enter::{Blocked, MAX_ATTEMPTS};
 use super::plan::Plan;
@@ -55,7 +55,7 @@ pub(super) async fn settle(
     // Claiming takes a place in line: runs that line up meanwhile stand behind this one.
     let had_place = line.has_place();
     line.expect_place();
-    let claimed = take_over::claim(context, run, Some((line.run(), Place::Keep))).await;
+    let claimed = take_over::claim(context, run, Some((line.run(), AfterTurn::Keep))).await;
     if let Err(Error::Busy { .. } | Error::Fenced { .. } | Error::WrongState { .. }) = &claimed
         && !had_place
     {

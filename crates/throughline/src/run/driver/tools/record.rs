@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use throughline_model::json::RawJson;
 use throughline_model::{Arguments, Content, Message, Response, Role, Source, ToolCall};
 use throughline_store::{
-    ApprovalId, CallRef, CallResult, CallState, Effect, Millis, NewApproval, PlannedCall, Shown,
-    StepNode, shown,
+    ApprovalId, ArgumentsDigest, CallRef, CallResult, CallState, Effect, Millis, NewApproval,
+    PlannedCall, StepNode, arguments_digest,
 };
 
 use super::judge;
@@ -29,7 +29,7 @@ pub(crate) struct Round {
     pub(crate) intended: HashSet<u32>,
     /// Calls with a result.
     pub(crate) stored: HashSet<u32>,
-    pub(crate) approvals: HashMap<u32, (ApprovalId, Shown)>,
+    pub(crate) approvals: HashMap<u32, (ApprovalId, ArgumentsDigest)>,
     /// The places of calls that were taken over from an earlier run, by position.
     pub(crate) taken: Vec<CallRef>,
     /// Whether the client asked for the step to be published at once.
@@ -201,7 +201,7 @@ impl Driver {
             id: self.log.recorder.home().store.ids().approval(),
             step: self.tools.round.step,
             position,
-            shown: shown(&call.name, &arguments),
+            shown: arguments_digest(&call.name, &arguments),
             expires: time.map(|time| now.saturating_add(time)),
             detail: Some(RawJson::object(|object| {
                 object.str("tool", &call.name);

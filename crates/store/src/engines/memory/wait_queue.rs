@@ -1,12 +1,12 @@
-//! The line of a thread: runs that wait until it is free.
+//! The wait queue of a thread: runs that wait until it is free.
 
-use crate::{LineNo, OwnerId, Place, Result, RunId, ThreadId, Waiter, trials};
+use crate::{AfterTurn, OwnerId, Result, RunId, ThreadId, Waiter, WaiterNo, trials};
 
 use super::Transaction;
 use super::schema::{Row, ThreadRow};
 use crate::rules::exists;
 
-/// A place in a line.
+/// A place in a wait queue.
 #[derive(Clone, Copy)]
 pub(super) struct WaiterRow {
     pub(super) waiter: Waiter,
@@ -15,7 +15,7 @@ pub(super) struct WaiterRow {
 }
 
 impl Transaction<'_> {
-    pub(super) fn line_up(&mut self, id: &ThreadId, run: RunId) -> Result<LineNo> {
+    pub(super) fn join_wait_queue(&mut self, id: &ThreadId, run: RunId) -> Result<WaiterNo> {
         self.shared.renew(self.me, self.until);
         let row = self.tables.thread(id)?.row;
         if self.tables.runs.contains_key(&run) {
@@ -25,64 +25,68 @@ impl Transaction<'_> {
     }
 
     /// The place of a run; the last one if it has none.
-    fn take_place(&mut self, thread: Row, run: RunId) -> LineNo {
+    fn take_place(&mut self, thread: Row, run: RunId) -> WaiterNo {
         let no = self.shared.row().unsigned_abs();
         let Some(thread) = self.tables.threads.get_mut(&thread) else {
             return no;
         };
-        let mut places = thread.line.iter().map(|place| place.waiter);
+        let mut places = thread.waiters.iter().map(|place| place.waiter);
         if let Some(known) = places.find(|waiter| waiter.run == run) {
             return known.no;
         }
-        thread.line.push(WaiterRow {
+        thread.waiters.push(WaiterRow {
             waiter: Waiter { no, run },
             owner: self.me,
         });
         no
     }
 
-    pub(super) fn leave_line(&mut self, id: &ThreadId, run: RunId) {
+    pub(super) fn leave_wait_queue(&mut self, id: &ThreadId, run: RunId) {
         let row = self.tables.thread(id).map(|thread| thread.row);
         if let Ok(row) = row
             && let Some(thread) = self.tables.threads.get_mut(&row)
         {
-            thread.line.retain(|place| place.waiter.run != run);
+            thread.waiters.retain(|place| place.waiter.run != run);
         }
     }
 
-    pub(super) fn line(&self, id: &ThreadId) -> Result<Vec<Waiter>> {
+    pub(super) fn wait_queue(&self, id: &ThreadId) -> Result<Vec<Waiter>> {
         let thread = self.tables.thread(id)?;
-        Ok(self.waiters(thread).collect())
+        Ok(self.living_waiters(thread).collect())
     }
 
     /// Those who wait and whose processes live.
-    fn waiters(&self, thread: &ThreadRow) -> impl Iterator<Item = Waiter> {
+    fn living_waiters(&self, thread: &ThreadRow) -> impl Iterator<Item = Waiter> {
         let lives = |place: &&WaiterRow| {
             trials::planted("queue-dead-waiter-kept") || self.shared.is_alive(place.owner, self.now)
         };
-        thread.line.iter().filter(lives).map(|place| place.waiter)
+        thread
+            .waiters
+            .iter()
+            .filter(lives)
+            .map(|place| place.waiter)
     }
 
     /// The next run that may begin at the head.
     pub(super) fn first_waiter(&self, thread: &ThreadRow) -> Option<RunId> {
-        self.waiters(thread).next().map(|waiter| waiter.run)
+        self.living_waiters(thread).next().map(|waiter| waiter.run)
     }
 
     /// A run whose turn it is goes ahead: what became of its place, and of those before it, which
     /// have lapsed.
-    pub(super) fn take_turn(&mut self, thread: Row, run: RunId, place: Place) {
+    pub(super) fn take_turn(&mut self, thread: Row, run: RunId, place: AfterTurn) {
         if let Some(thread) = self.tables.threads.get_mut(&thread) {
-            let mut line = thread.line.iter();
-            match line.position(|place| place.waiter.run == run) {
+            let mut waiters = thread.waiters.iter();
+            match waiters.position(|place| place.waiter.run == run) {
                 Some(at) => {
-                    let own = usize::from(place == Place::Leave);
-                    thread.line.drain(..at + own);
+                    let own = usize::from(place == AfterTurn::Leave);
+                    thread.waiters.drain(..at + own);
                 }
                 // No living waiter is left.
-                None => thread.line.clear(),
+                None => thread.waiters.clear(),
             }
         }
-        if place == Place::Keep {
+        if place == AfterTurn::Keep {
             self.take_place(thread, run);
         }
     }

@@ -1,4 +1,4 @@
-//! The line of a thread: runs that wait until it is free.
+//! The wait queue of a thread: runs that wait until it is free.
 
 use rusqlite::Connection;
 
@@ -7,15 +7,15 @@ use crate::engines::sqlite::rows::find::{any_run, shown_thread, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{SHOWN, int, num};
 use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
-use crate::{LineNo, Millis, Place, RunId, TenantScope, ThreadId, Waiter, rules, trials};
+use crate::{AfterTurn, Millis, RunId, TenantScope, ThreadId, Waiter, WaiterNo, rules, trials};
 
-/// Take the last place in a line.
-pub(crate) fn line_up(
+/// Take the last place in a wait queue.
+pub(crate) fn join(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     id: &ThreadId,
     run: RunId,
-) -> OpResult<LineNo> {
+) -> OpResult<WaiterNo> {
     let tenant = tx.known_tenant(scope.tenant())?;
     let thread = shown_thread(tx.conn, tenant, id)?;
     if any_run(tx.conn, tenant.unwrap_or(0), run)?.is_some() {
@@ -25,7 +25,7 @@ pub(crate) fn line_up(
 }
 
 /// The place of a run; the last one if it has none.
-fn take_place(tx: &mut Tx<'_>, thread: i64, run: RunId) -> OpResult<LineNo> {
+fn take_place(tx: &mut Tx<'_>, thread: i64, run: RunId) -> OpResult<WaiterNo> {
     tx.after_commit(CacheUpdate::JoinedWaitQueue(run));
     let sql = "SELECT no FROM waiter WHERE thread=? AND run=?";
     let known = one(tx.conn, sql, (thread, run.as_bytes()), |row| row.get(0))?;
@@ -37,8 +37,8 @@ fn take_place(tx: &mut Tx<'_>, thread: i64, run: RunId) -> OpResult<LineNo> {
     Ok(num(tx.conn.last_insert_rowid()))
 }
 
-/// Give up a place in a line.
-pub(crate) fn leave_line(
+/// Give up a place in a wait queue.
+pub(crate) fn leave(
     tx: &mut Tx<'_>,
     scope: &TenantScope,
     id: &ThreadId,
@@ -48,7 +48,7 @@ pub(crate) fn leave_line(
     let Some(tenant) = tx.known_tenant(scope.tenant())? else {
         return Ok(());
     };
-    // The line went with its thread.
+    // The wait queue went with its thread.
     let Some(thread) = thread_by_id(tx.conn, tenant, id, SHOWN)? else {
         return Ok(());
     };
@@ -58,7 +58,7 @@ pub(crate) fn leave_line(
 }
 
 /// Those who wait and whose processes live.
-pub(crate) fn line(
+pub(crate) fn list(
     conn: &Connection,
     tenant: Option<i64>,
     id: &ThreadId,
@@ -114,13 +114,13 @@ pub(crate) fn turn(tx: &Tx<'_>, thread: i64, id: &ThreadId, run: RunId) -> OpRes
 }
 
 /// A run goes ahead in its turn: what becomes of its place, and of those before it.
-pub(crate) fn take_turn(tx: &mut Tx<'_>, turn: Turn, place: Place) -> OpResult<()> {
+pub(crate) fn take_turn(tx: &mut Tx<'_>, turn: Turn, place: AfterTurn) -> OpResult<()> {
     let sql = "DELETE FROM waiter WHERE thread=? AND no<?";
     run_sql(tx.conn, sql, (turn.thread, turn.before))?;
     match place {
-        Place::Keep if trials::planted("queue-settler-unlined") => {}
-        Place::Keep => drop(take_place(tx, turn.thread, turn.run)?),
-        Place::Leave => {
+        AfterTurn::Keep if trials::planted("queue-settler-unlined") => {}
+        AfterTurn::Keep => drop(take_place(tx, turn.thread, turn.run)?),
+        AfterTurn::Leave => {
             let sql = "DELETE FROM waiter WHERE thread=?1 AND run=?2";
             run_sql(tx.conn, sql, (turn.thread, turn.run.as_bytes()))?;
             tx.after_commit(CacheUpdate::LeftWaitQueue(turn.run));
