@@ -128,20 +128,20 @@ pub(super) async fn what_is_not_there_is_refused_alike(f: &mut Fixture<'_>) {
     let empty = append(store.ids().run(), Vec::new());
     let error = store.append(scope, &empty).await.unwrap_err();
     assert_eq!(error.to_string(), "an append: it has no items");
-    // A thread that is not there has no runs and no approvals, and no queue.
+    // A thread that is not there has no runs, no approvals and no queue.
     let unknown = ThreadId::new("unknown").unwrap();
     let filter = RunFilter {
         thread: Some(unknown.clone()),
         states: Vec::new(),
     };
-    let listed = store.runs(scope, &filter, None, 10).await.unwrap();
-    assert_eq!((listed.found, listed.next), (Vec::new(), None));
+    let error = store.runs(scope, &filter, None, 10).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no thread unknown");
     let filter = ApprovalFilter {
         thread: Some(unknown.clone()),
         waiting: false,
     };
-    let listed = store.approvals(scope, &filter, None, 10).await.unwrap();
-    assert_eq!((listed.found, listed.next), (Vec::new(), None));
+    let error = store.approvals(scope, &filter, None, 10).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no thread unknown");
     let error = store.queue(scope, &unknown).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no thread unknown");
     // The id of a run of a deleted thread names nothing that can be begun or added again.

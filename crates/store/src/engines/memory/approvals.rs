@@ -123,6 +123,9 @@ impl Transaction<'_> {
         after: Option<PageToken>,
         limit: usize,
     ) -> Result<Listing<Approval>> {
+        if let Some(thread) = &filter.thread {
+            self.tables.thread(thread)?;
+        }
         let limit = limit.min(MAX_READ);
         let end = after.map_or(Bound::Unbounded, |token| Bound::Excluded(token.row));
         let mut found = Vec::new();

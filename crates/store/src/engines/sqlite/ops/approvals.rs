@@ -4,9 +4,9 @@ use rusqlite::{Connection, Row, params};
 use throughline_model::json::RawJson;
 
 use crate::engines::sqlite::op_error::{OpResult, not_found};
-use crate::engines::sqlite::rows::find::thread_by_id;
+use crate::engines::sqlite::rows::find::shown_thread;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
-use crate::engines::sqlite::rows::{SHOWN, int, json, num};
+use crate::engines::sqlite::rows::{int, json, num};
 use crate::engines::sqlite::write::job::Tx;
 use crate::{
     Answer, Approval, ApprovalFilter, ApprovalId, ApprovalState, CallRef, Listing, Millis,
@@ -214,15 +214,12 @@ pub(crate) fn list(
         found: Vec::new(),
         next: None,
     };
+    let thread = match &filter.thread {
+        Some(id) => Some(shown_thread(conn, tenant, id)?.row),
+        None => None,
+    };
     let Some(tenant) = tenant else {
         return Ok(empty);
-    };
-    let thread = match &filter.thread {
-        Some(id) => match thread_by_id(conn, tenant, id, SHOWN)? {
-            Some(thread) => Some(thread.row),
-            None => return Ok(empty),
-        },
-        None => None,
     };
     let which = match (thread, filter.waiting) {
         // The row of the thread stands for its tenant.
