@@ -87,11 +87,11 @@ pub(crate) struct Compacted {
     /// A summary that a model is writing.
     writing: Option<Arc<PendingSummary>>,
     /// The view settings that were applied last.
-    heeded: Option<ViewSettings>,
+    applied_settings: Option<ViewSettings>,
 }
 
 /// The result of planning a call.
-pub(crate) struct Decided {
+pub(crate) struct PlannedCompaction {
     pub(crate) report: Report,
     /// The stored form of a new epoch, if there is one.
     pub(crate) kept: Option<RawJson>,
@@ -101,7 +101,7 @@ pub(crate) struct Decided {
 
 /// Messages that are shown in one run only, and the message of the record before which they stand.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Between<'a> {
+pub(crate) struct RunOnly<'a> {
     pub(crate) shown: &'a [Arc<Message>],
     pub(crate) before: usize,
 }
@@ -124,7 +124,7 @@ impl Compacted {
             bills: Calibrations::default(),
             mixed: false,
             writing: None,
-            heeded: None,
+            applied_settings: None,
         };
         new.feed(record);
         if let Some(kept) = kept.and_then(|kept| StoredEpoch::from_json(kept.get())) {
@@ -150,12 +150,12 @@ impl Compacted {
 
     /// Applies the thread's view settings. Returns true if an epoch was undone, which has to be
     /// stored.
-    pub(crate) fn heed(&mut self, wishes: &ViewSettings) -> bool {
-        if self.heeded.as_ref() == Some(wishes) {
+    pub(crate) fn apply_view_settings(&mut self, settings: &ViewSettings) -> bool {
+        if self.applied_settings.as_ref() == Some(settings) {
             return false;
         }
-        self.heeded = Some(wishes.clone());
-        let undone = self.history.apply_settings(wishes);
+        self.applied_settings = Some(settings.clone());
+        let undone = self.history.apply_settings(settings);
         if undone {
             self.writing = None;
             self.sent = 0;
@@ -164,7 +164,10 @@ impl Compacted {
     }
 
     /// Plans the next call. A new epoch applies at once, and is returned so that it can be stored.
-    pub(crate) fn plan(&mut self, asked: PromptRequest<'_>) -> Result<Decided, BudgetUnreachable> {
+    pub(crate) fn plan(
+        &mut self,
+        asked: PromptRequest<'_>,
+    ) -> Result<PlannedCompaction, BudgetUnreachable> {
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
         let call = Call {
@@ -177,7 +180,7 @@ impl Compacted {
             open: Vec::new(),
         };
         match self.history.plan(&call)? {
-            Planned::Unchanged(report) => Ok(Decided {
+            Planned::Unchanged(report) => Ok(PlannedCompaction {
                 report,
                 kept: None,
                 asking: None,
@@ -186,7 +189,7 @@ impl Compacted {
                 let asking = self.history.narrative_request(&epoch);
                 self.history.install(epoch);
                 self.sent = 0;
-                Ok(Decided {
+                Ok(PlannedCompaction {
                     report,
                     kept: self.kept().filter(|_| !planted("compact-epoch-unkept")),
                     asking,
@@ -224,19 +227,19 @@ impl Compacted {
 
     /// Updates the view that is sent. It begins with what was sent before, unless there is a new
     /// epoch.
-    pub(crate) fn show(&mut self, between: Between<'_>) -> &View {
+    pub(crate) fn show(&mut self, run_only: RunOnly<'_>) -> &View {
         let known = self.history.view();
-        if self.sent == 0 || self.mixed == between.shown.is_empty() {
-            let place = match between.shown {
+        if self.sent == 0 || self.mixed == run_only.shown.is_empty() {
+            let place = match run_only.shown {
                 [] => known.len(),
-                _ => known.len() - self.own(between.before).min(known.len()),
+                _ => known.len() - self.own(run_only.before).min(known.len()),
             };
             let messages = known[..place]
                 .iter()
-                .chain(between.shown)
+                .chain(run_only.shown)
                 .chain(&known[place..]);
             self.view = View::new(messages.cloned());
-            self.mixed = !between.shown.is_empty();
+            self.mixed = !run_only.shown.is_empty();
         } else {
             for message in &known[self.sent..] {
                 self.view.push(Arc::clone(message));
@@ -267,7 +270,7 @@ impl Compacted {
             view: self.view.fork(),
             bills: self.bills.clone(),
             writing: self.writing.clone(),
-            heeded: self.heeded.clone(),
+            applied_settings: self.applied_settings.clone(),
             ..*self
         }
     }

@@ -7,7 +7,7 @@ mod summary;
 mod view;
 
 pub use compaction::Compaction;
-pub(crate) use compaction::{Between, Compacted, Decided, PromptRequest, number};
+pub(crate) use compaction::{Compacted, PlannedCompaction, PromptRequest, RunOnly, number};
 pub use condense::{Condensed, condense};
 pub(crate) use summary::{PendingSummary, SummaryResult, SummaryWriter};
 pub use view::{MOST_LOSSES, Rendering, View};

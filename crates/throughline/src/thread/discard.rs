@@ -4,7 +4,7 @@ use throughline_store::{At, Claim, Error, NodeId, Result, RunId, RunState, Threa
 use tokio_util::sync::CancellationToken;
 
 use super::handle::Thread;
-use super::live::AtWork;
+use super::live::RunningRun;
 use super::scoped_store::ScopedStore;
 use super::threads::Threads;
 use crate::trials::planted;
@@ -57,7 +57,7 @@ impl Threads {
         let ScopedStore { store, scope, .. } = self.home();
         let seen = store.run(scope, run).await?;
         // Keeps other tasks of this process from resuming the run meanwhile.
-        let at_work = AtWork::alone(store, run, CancellationToken::new());
+        let at_work = RunningRun::try_register(store, run, CancellationToken::new());
         if at_work.is_none() && !planted("loop-discards-working") {
             return Err(Error::Busy {
                 thread: seen.thread,

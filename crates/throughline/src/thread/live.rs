@@ -33,18 +33,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Registers a run as being worked on, until it is dropped.
-pub(crate) struct AtWork(OwnerId, RunId);
+pub(crate) struct RunningRun(OwnerId, RunId);
 
-impl AtWork {
+impl RunningRun {
     /// Registers a new run.
-    pub(crate) fn on(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
+    pub(crate) fn register(store: &Store, run: RunId, cancel: CancellationToken) -> Self {
         let owner = store.owner();
         lock(&LIVE).insert((owner, run), RunningTask::new(cancel));
         Self(owner, run)
     }
 
     /// Registers a run, unless a task works on it already.
-    pub(crate) fn alone(store: &Store, run: RunId, cancel: CancellationToken) -> Option<Self> {
+    pub(crate) fn try_register(
+        store: &Store,
+        run: RunId,
+        cancel: CancellationToken,
+    ) -> Option<Self> {
         let owner = store.owner();
         match lock(&LIVE).entry((owner, run)) {
             Entry::Occupied(_) => None,
@@ -65,7 +69,7 @@ impl RunningTask {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for RunningRun {
     fn drop(&mut self) {
         let work = lock(&LIVE).remove(&(self.0, self.1));
         if let Some(work) = work {
@@ -79,7 +83,7 @@ pub(crate) struct QueuedRun(OwnerId, RunId);
 
 impl QueuedRun {
     /// Registers a waiting run.
-    pub(crate) fn on(store: &Store, run: RunId) -> Self {
+    pub(crate) fn register(store: &Store, run: RunId) -> Self {
         let owner = store.owner();
         lock(&WAITING).insert((owner, run), CancellationToken::new());
         Self(owner, run)
@@ -96,7 +100,7 @@ impl Drop for QueuedRun {
 }
 
 /// Whether a task of this process works on a run.
-pub(crate) fn is_at_work(store: &Store, run: RunId) -> bool {
+pub(crate) fn is_running_here(store: &Store, run: RunId) -> bool {
     lock(&LIVE).contains_key(&(store.owner(), run))
 }
 

@@ -22,7 +22,7 @@ pub use handle::Thread;
 pub(crate) use handle::{Leaving, Loaded, Shared, messages};
 pub use journal::{Awaits, Pending, StopReason};
 pub use json::ThreadJsonError;
-pub(crate) use live::AtWork;
+pub(crate) use live::RunningRun;
 pub use mailbox::Mailbox;
 pub use message_store::{MessageStore, MessageStoreError};
 pub use owner::Owner;

@@ -32,7 +32,7 @@ pub enum Owner {
 pub(crate) struct ThreadSettings {
     pub(crate) owner: Owner,
     pub(crate) persistence: Option<Persistence>,
-    pub(crate) wishes: ViewSettings,
+    pub(crate) view_settings: ViewSettings,
 }
 
 impl ThreadSettings {
@@ -60,7 +60,7 @@ impl ThreadSettings {
             if let Some(persistence) = self.persistence {
                 object.str("persistence", persistence.as_str());
             }
-            self.wishes.write(object);
+            self.view_settings.write(object);
         }))
     }
 
@@ -105,7 +105,7 @@ impl ThreadSettings {
         Ok(Self {
             owner,
             persistence,
-            wishes: ViewSettings::of(Some(stored)),
+            view_settings: ViewSettings::of(Some(stored)),
         })
     }
 }

@@ -113,7 +113,7 @@ impl Recorder {
         let ScopedStore { store, scope, .. } = &self.home;
         let published = self
             .home
-            .sure(|| store.step(scope, self.lease, &step))
+            .retry_until_known(|| store.step(scope, self.lease, &step))
             .await?;
         self.next_step += 1;
         Ok(published)
@@ -123,7 +123,7 @@ impl Recorder {
     pub(crate) async fn intend(&self, step: u32, positions: &[u32]) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
-            .sure(|| store.intend(scope, self.lease, step, positions))
+            .retry_until_known(|| store.intend(scope, self.lease, step, positions))
             .await
     }
 
@@ -131,7 +131,7 @@ impl Recorder {
     pub(crate) async fn ask(&self, approvals: &[NewApproval]) -> Result<()> {
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
-            .sure(|| store.ask(scope, self.lease, approvals))
+            .retry_until_known(|| store.ask(scope, self.lease, approvals))
             .await
     }
 
@@ -144,7 +144,7 @@ impl Recorder {
         let ScopedStore { store, scope, .. } = &self.home;
         let written = self
             .home
-            .sure(|| store.results(scope, self.lease, &results))
+            .retry_until_known(|| store.results(scope, self.lease, &results))
             .await;
         if let Err(error) = &written
             && is_refused_by_disk(error)
@@ -169,7 +169,7 @@ impl Recorder {
         };
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
-            .sure(|| store.flush(scope, self.lease, &events))
+            .retry_until_known(|| store.flush(scope, self.lease, &events))
             .await
     }
 
@@ -189,7 +189,7 @@ impl Recorder {
         let ScopedStore { store, scope, .. } = &self.home;
         let published = self
             .home
-            .sure(|| store.publish(scope, self.lease, &publish))
+            .retry_until_known(|| store.publish(scope, self.lease, &publish))
             .await;
         if let Err(error) = &published
             && is_refused_by_disk(error)
@@ -204,7 +204,7 @@ impl Recorder {
         let events = self.take_events();
         let ScopedStore { store, scope, .. } = &self.home;
         self.home
-            .sure(|| store.park(scope, self.lease, events.as_ref()))
+            .retry_until_known(|| store.park(scope, self.lease, events.as_ref()))
             .await
     }
 
@@ -216,7 +216,9 @@ impl Recorder {
             events: self.take_events(),
         };
         let ScopedStore { store, scope, .. } = &self.home;
-        self.home.sure(|| store.end(scope, self.lease, &end)).await
+        self.home
+            .retry_until_known(|| store.end(scope, self.lease, &end))
+            .await
     }
 }
 
@@ -227,7 +229,9 @@ pub(crate) async fn write_unwritten(home: &ScopedStore, lease: Lease) -> Result<
     if kept.is_empty() {
         return Ok(());
     }
-    let written = home.sure(|| store.results(scope, lease, &kept)).await;
+    let written = home
+        .retry_until_known(|| store.results(scope, lease, &kept))
+        .await;
     if let Err(error) = written {
         if is_refused_by_disk(&error) || error.kind() == ErrorKind::Fenced {
             return Err(error);

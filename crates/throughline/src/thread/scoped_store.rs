@@ -30,7 +30,7 @@ pub(crate) struct ScopedStore {
 impl ScopedStore {
     /// Sends a write until its outcome is known. Writes of a run can be repeated: one that was done
     /// is answered as it was the first time.
-    pub(crate) async fn sure<'a, T>(
+    pub(crate) async fn retry_until_known<'a, T>(
         &self,
         send: impl Fn() -> EngineFuture<'a, T> + Send,
     ) -> Result<T> {

@@ -330,7 +330,9 @@ impl Threads {
     /// [`Agent::resume`](crate::Agent::resume).
     pub async fn answer(&self, answer: &Answer) -> Result<Approval> {
         let ScopedStore { store, scope, .. } = &self.home;
-        self.home.sure(|| store.answer(scope, answer)).await
+        self.home
+            .retry_until_known(|| store.answer(scope, answer))
+            .await
     }
 
     /// Answers an approval with the arguments that it showed.

@@ -46,7 +46,7 @@ impl Thread {
     /// ```
     pub async fn uncompact(&self) -> Result<bool> {
         let state = self.state_now().await?;
-        let mut view_settings = self.shared.settings().wishes;
+        let mut view_settings = self.shared.settings().view_settings;
         let undone = view_settings.undo(state.compaction());
         self.store_view_settings(undone, view_settings).await
     }
@@ -74,7 +74,7 @@ impl Thread {
     /// # }
     /// ```
     pub async fn pin(&self, number: u64) -> Result<bool> {
-        let mut view_settings = self.shared.settings().wishes;
+        let mut view_settings = self.shared.settings().view_settings;
         let pinned = view_settings.pin(self.history().iter().map(|one| &**one), number);
         self.store_view_settings(pinned, view_settings).await
     }
@@ -82,14 +82,14 @@ impl Thread {
     /// Removes a pin, so that the message may be compacted; see [`Thread::pin`]. Returns false if
     /// it was not pinned.
     pub async fn unpin(&self, number: u64) -> Result<bool> {
-        let mut view_settings = self.shared.settings().wishes;
+        let mut view_settings = self.shared.settings().view_settings;
         let unpinned = view_settings.unpin(self.history().iter().map(|one| &**one), number);
         self.store_view_settings(unpinned, view_settings).await
     }
 
     /// The numbers of the pinned messages, as this handle last read them.
     pub fn pinned(&self) -> Vec<u64> {
-        let view_settings = self.shared.settings().wishes;
+        let view_settings = self.shared.settings().view_settings;
         view_settings.pinned(self.history().iter().map(|one| &**one))
     }
 
@@ -114,7 +114,7 @@ impl Thread {
             return Ok(false);
         }
         let mut settings = self.shared.settings();
-        settings.wishes = view_settings;
+        settings.view_settings = view_settings;
         if !self.shared.change_seed(&settings) {
             self.shared.write_settings(settings).await?;
         }

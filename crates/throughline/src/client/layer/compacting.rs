@@ -8,7 +8,7 @@ use throughline_wire::Loss;
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, Layer,
 };
-use crate::prompt::{Between, Compacted, PromptRequest};
+use crate::prompt::{Compacted, PromptRequest, RunOnly};
 
 /// A layer that compacts long tool histories, for applications that store their conversations
 /// themselves. An [`Agent`](crate::Agent) does the same, and stores its epochs with the thread.
@@ -81,7 +81,7 @@ impl Compacting {
             let upstream = &abilities.upstream;
             ClientError::new(ErrorKind::TooLong, upstream, error.to_string()).with_source(error)
         })?;
-        compacted.show(Between::default());
+        compacted.show(RunOnly::default());
         Ok(Some(compacted))
     }
 

@@ -48,5 +48,6 @@ pub(crate) async fn store_decision(
         by: context.agent.name.clone(),
         reason: reason.filter(|reason| !reason.trim().is_empty()),
     };
-    home.sure(|| home.store.answer(&home.scope, &answer)).await
+    home.retry_until_known(|| home.store.answer(&home.scope, &answer))
+        .await
 }

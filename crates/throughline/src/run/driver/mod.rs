@@ -27,7 +27,7 @@ use super::outcome::{self, Outcome, RunError, RunFailed};
 use crate::client::ClientError;
 use crate::run::event::RunEvent;
 use crate::run::machine::{ModelCall, NewMessage, Order, Turn};
-use crate::thread::{AtWork, StopReason};
+use crate::thread::{RunningRun, StopReason};
 pub(crate) use context::{Caller, RunContext};
 use cutoff::Cutoff;
 use finish::OutcomeDetails;
@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     details: OutcomeDetails,
     cutoff: Cutoff,
     /// Registers the run with this process. It is dropped last.
-    _at_work: AtWork,
+    _at_work: RunningRun,
 }
 
 /// Why a run cannot go on.

@@ -9,7 +9,7 @@ use throughline_compact::{
 use throughline_model::json::RawJson;
 use throughline_model::{Message, MessageId};
 
-use crate::prompt::{Between, Compacted, Decided, PendingSummary, PromptRequest, View};
+use crate::prompt::{Compacted, PendingSummary, PlannedCompaction, PromptRequest, RunOnly, View};
 
 /// The messages that a model is given in a run.
 ///
@@ -179,7 +179,7 @@ impl PromptView {
                 messages,
             )),
         };
-        let undone = compacted.heed(input.view_settings);
+        let undone = compacted.apply_view_settings(input.view_settings);
         let narrated = compacted.look_for_summary();
         let planned = compacted.plan(PromptRequest {
             upstream: input.upstream,
@@ -187,7 +187,7 @@ impl PromptView {
             overhead: (input.overhead)(),
         });
         if planned.is_ok() {
-            compacted.show(Between {
+            compacted.show(RunOnly {
                 shown: &self.shown,
                 before,
             });
@@ -199,7 +199,7 @@ impl PromptView {
         };
         self.compacted = Some(compacted);
         self.compacts = true;
-        let Decided {
+        let PlannedCompaction {
             report,
             kept,
             asking,

@@ -32,13 +32,13 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
 use crate::telemetry;
 use crate::thread::journal::{EndNote, StepNote};
-use crate::thread::{AtWork, Loaded, Owner, Recorder, StopReason, write_unwritten};
+use crate::thread::{Loaded, Owner, Recorder, RunningRun, StopReason, write_unwritten};
 use crate::trials::planted;
 
 /// A run that this task has taken over.
 pub(crate) struct Claimed {
     started: Started,
-    at_work: AtWork,
+    at_work: RunningRun,
 }
 
 /// Take over a run that no task works on: at once, or in line.
@@ -48,7 +48,7 @@ pub(crate) async fn claim(
     in_line: Option<(RunId, AfterTurn)>,
 ) -> throughline_store::Result<Claimed> {
     let home = &context.thread.home;
-    let at_work = AtWork::alone(&home.store, run.id, context.cancel.clone());
+    let at_work = RunningRun::try_register(&home.store, run.id, context.cancel.clone());
     let at_work = at_work.ok_or_else(|| Error::Busy {
         thread: run.thread.clone(),
         run: run.id,
@@ -211,7 +211,7 @@ async fn rebuild(
     (restoring, options): (Restoring, RunOptions),
     recorder: Recorder,
     journal: &Journal,
-    at_work: AtWork,
+    at_work: RunningRun,
 ) -> Result<Driver, RunError> {
     let run = journal.run.id;
     let mut plan = Plan::resumed(&context.agent, options, journal, &loaded.settings)?;

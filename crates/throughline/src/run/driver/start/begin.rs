@@ -26,7 +26,7 @@ use crate::run::events::encode;
 use crate::run::machine::{NewMessage, Order, Spent, Turn};
 use crate::run::outcome::RunError;
 use crate::telemetry;
-use crate::thread::{AtWork, Loaded, Recorder, ThreadSettings, messages};
+use crate::thread::{Loaded, Recorder, RunningRun, ThreadSettings, messages};
 
 /// The unpublished part of a failed run, with which the next run begins.
 pub(crate) struct Leftover {
@@ -124,7 +124,7 @@ async fn prepare_and_begin(
         true => events.iter().map(encode).collect(),
         false => Vec::new(),
     };
-    let at_work = AtWork::on(&context.thread.home.store, run, context.cancel.clone());
+    let at_work = RunningRun::register(&context.thread.home.store, run, context.cancel.clone());
     let begin = Begin {
         run,
         at: anchor(context, &mut loaded, branch, &prepared.settings),
@@ -194,7 +194,10 @@ async fn prepare_and_begin(
 /// The write that begins a run. `None` if the thread has changed since it was read.
 async fn write(context: &RunContext, begin: &Begin) -> throughline_store::Result<Option<Begun>> {
     let home = &context.thread.home;
-    match home.sure(|| home.store.begin(&home.scope, begin)).await {
+    match home
+        .retry_until_known(|| home.store.begin(&home.scope, begin))
+        .await
+    {
         Ok(begun) => Ok(Some(begun)),
         Err(
             Error::HeadMoved { .. }

@@ -290,7 +290,7 @@ async fn wait_until_free(
                 }
                 // A run of this process without a task was left, like one of a dead process.
                 let is_worked_on = run.state == RunState::Running
-                    && live::is_at_work(&context.thread.home.store, run.id);
+                    && live::is_running_here(&context.thread.home.store, run.id);
                 let settled = match is_worked_on || before.is_some() {
                     true => Settled::Busy(Box::new(loaded)),
                     false => Box::pin(settle(context, plan, loaded, &run, line)).await?,

@@ -122,7 +122,7 @@ impl Plan {
         settings: &ThreadSettings,
         chosen: Option<Persistence>,
     ) {
-        self.view_settings = settings.wishes.clone();
+        self.view_settings = settings.view_settings.clone();
         if let Some(persistence) = chosen.or(settings.persistence) {
             self.policy.persistence = persistence;
         }

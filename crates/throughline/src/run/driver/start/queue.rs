@@ -68,7 +68,7 @@ impl QueuePlace {
     pub(crate) fn expect_place(&mut self) {
         if self.place.is_none() {
             self.place = Some(Ticket {
-                _waits: live::QueuedRun::on(&self.home.store, self.run),
+                _waits: live::QueuedRun::register(&self.home.store, self.run),
                 runtime: Handle::current(),
             });
         }
@@ -91,7 +91,7 @@ impl QueuePlace {
         }
         self.expect_place();
         let (home, thread, run) = (&self.home, &self.thread, self.run);
-        let taken = home.sure(|| home.store.join_wait_queue(&home.scope, thread, run));
+        let taken = home.retry_until_known(|| home.store.join_wait_queue(&home.scope, thread, run));
         taken.await.map(drop)
     }
 
@@ -173,7 +173,7 @@ impl LeaveQueue {
             return Ok(());
         }
         let Self { home, thread, run } = self;
-        let leave = home.sure(|| home.store.leave_wait_queue(&home.scope, thread, *run));
+        let leave = home.retry_until_known(|| home.store.leave_wait_queue(&home.scope, thread, *run));
         leave.await
     }
 
