@@ -1,9 +1,9 @@
-//! Who is asking.
+//! The tenant of a request, and refusal of cross-origin requests.
 //!
 //! With `auth = "open"` every client that can reach the address is let in as tenant `local`. The address is a
 //! loopback one, so that only programs of this machine can; but a web page in a browser of this
 //! machine can too, with requests of its own or by a name of its own that points to 127.0.0.1. Both
-//! are told apart by what browsers always say: the page's `Origin`, and the name in `Host`.
+//! are recognised by what browsers always send: the page's `Origin`, and the name in `Host`.
 
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequestParts, Request, State};

@@ -48,7 +48,7 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
     router
         .merge(responses::router())
         .merge(more)
-        .fallback(unknown)
+        .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(app.clone(), auth::guard))
         .merge(health)
@@ -72,20 +72,20 @@ async fn web_socket(method: Method, uri: Uri, headers: HeaderMap) -> Response<Bo
     response
 }
 
-async fn unknown(State(_): State<App>, method: Method, uri: Uri) -> ApiError {
-    ApiError::not_found(format!("Invalid URL ({method} {})", shown(&uri)))
+async fn unknown_path(State(_): State<App>, method: Method, uri: Uri) -> ApiError {
+    ApiError::not_found(format!("Invalid URL ({method} {})", short_path(&uri)))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {
     ApiError::new(
         405,
         "invalid_request_error",
-        format!("Not allowed to {method} on {}", shown(&uri)),
+        format!("Not allowed to {method} on {}", short_path(&uri)),
     )
     .code("method_not_allowed")
 }
 
 /// A path as error messages repeat it.
-fn shown(uri: &Uri) -> String {
+fn short_path(uri: &Uri) -> String {
     uri.path().chars().take(128).collect()
 }

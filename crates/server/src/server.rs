@@ -99,7 +99,7 @@ async fn start(
     let connections = Connections::new(&app.net, routes::router(app.clone(), more), &runtimes);
     // Ends when the server stops; unfinished orphans are left to the next process.
     let resume = Arc::new(responses::Resume(app.clone()));
-    tokio::spawn(service::watch(Arc::clone(&app.runs), resume));
+    tokio::spawn(service::sweep_orphans(Arc::clone(&app.runs), resume));
     // Ends when the server drains, and draining waits for it.
     app.stopping
         .work()

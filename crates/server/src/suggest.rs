@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
 /// Names longer than this are not compared: the work grows with the product of the lengths.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// The known names that are close to another one, the closest first, three at most.
 pub(crate) fn suggest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
@@ -40,8 +40,8 @@ fn normalized(name: &str) -> Option<String> {
         .chars()
         .filter(|letter| !matches!(letter, '_' | '-' | ' '));
     let letters = letters.flat_map(char::to_lowercase);
-    let name: String = letters.take(LONGEST + 1).collect();
-    (1..=LONGEST)
+    let name: String = letters.take(MAX_LENGTH + 1).collect();
+    (1..=MAX_LENGTH)
         .contains(&name.chars().count())
         .then_some(name)
 }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_what_is_suggest() {
+    fn a_question_names_what_is_suggested() {
         assert_eq!(did_you_mean(&["a", "b"]), "; did you mean \"a\" or \"b\"?");
         assert_eq!(did_you_mean(&[""; 0]), "");
     }

@@ -35,7 +35,7 @@ const WRITERS: &[(&str, &str)] = &[
     ),
     ("crates/wire/src/codec.rs", "the trait"),
     (
-        "crates/server/src/api/openai/items/output/exact.rs",
+        "crates/server/src/api/openai/items/output/original.rs",
         "shows clients what was said; no model is sent any of it",
     ),
     ("crates/wire/src/anthropic/", "a codec"),

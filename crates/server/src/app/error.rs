@@ -27,7 +27,7 @@ pub enum ServeError {
     /// The system has no threads for connections.
     #[error("no thread for connections can be started: {0}")]
     Threads(std::io::Error),
-    /// A run cannot be gone on with.
+    /// A run cannot be resumed.
     #[error("{run} cannot be gone on with: {why}")]
     Resume {
         /// The run.

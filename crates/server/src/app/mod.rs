@@ -10,6 +10,7 @@ use axum::extract::FromRef;
 use prometheus_client::registry::Registry;
 use throughline::client::MemoryBudget;
 use throughline::telemetry::Metrics;
+use throughline::thread::HistoryCache;
 use throughline_store::{Durability, Profile, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -87,7 +88,7 @@ impl App {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(metrics.clone()));
         let memory = memory(&config.limits);
-        let upstreams = Upstreams::watched(&config, &metrics, &memory)?;
+        let upstreams = Upstreams::with_metrics(&config, &metrics, &memory)?;
         let store = match store {
             Some(store) => store,
             None => Store::open(&config.server.store).await?,
@@ -106,7 +107,13 @@ impl App {
         let runs = Arc::new(Runs::new(&config.limits, &memory, &store, &stopping));
         runs.swept.register(&mut registry);
         let streams = Arc::new(Semaphore::new(config.limits.streams));
-        register_gauges(&mut registry, &config.limits, &streams, &memory);
+        register_gauges(
+            &mut registry,
+            &config.limits,
+            &streams,
+            &memory,
+            &runs.histories,
+        );
         Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
             mcp: Arc::new(McpServers::of(&config)),
@@ -145,28 +152,41 @@ fn register_gauges(
     limits: &LimitsConfig,
     streams: &Arc<Semaphore>,
     memory: &MemoryBudget,
+    histories: &HistoryCache,
 ) {
-    let (most, streams) = (limits.streams, Arc::clone(streams));
-    register_gauge(
-        registry,
-        "throughline_http_streams",
-        "Open event streams.",
-        move || most.saturating_sub(streams.available_permits()),
-    );
-    let held = memory.clone();
-    register_gauge(
-        registry,
-        "throughline_memory_held_bytes",
-        "Memory that is counted for requests and answers at work.",
-        move || held.held(),
-    );
-    let most = memory.most();
-    register_gauge(
-        registry,
-        "throughline_memory_limit_bytes",
-        "Memory that requests and answers at work may take.",
-        move || most,
-    );
+    let (most_streams, streams) = (limits.streams, Arc::clone(streams));
+    let (most_memory, memory) = (memory.most(), memory.clone());
+    let (most_history, histories) = (histories.most_bytes(), histories.clone());
+    let gauges: [(_, _, Box<dyn Fn() -> usize + Send + Sync>); 5] = [
+        (
+            "throughline_http_streams",
+            "Open event streams.",
+            Box::new(move || most_streams.saturating_sub(streams.available_permits())),
+        ),
+        (
+            "throughline_memory_held_bytes",
+            "Memory that is counted for requests and answers at work.",
+            Box::new(move || memory.held()),
+        ),
+        (
+            "throughline_memory_limit_bytes",
+            "Memory that requests and answers at work may take.",
+            Box::new(move || most_memory),
+        ),
+        (
+            "throughline_history_bytes",
+            "Memory of histories that are kept between turns.",
+            Box::new(move || histories.held_bytes()),
+        ),
+        (
+            "throughline_history_limit_bytes",
+            "Memory that histories may take between turns (limits.history_bytes).",
+            Box::new(move || most_history),
+        ),
+    ];
+    for (name, help, read) in gauges {
+        register_gauge(registry, name, help, read);
+    }
 }
 
 fn durability(profile: &Profile) -> &'static str {

@@ -35,7 +35,7 @@ use table::{Located, Table};
 pub struct Config {
     /// How it is reached and where it keeps things.
     pub server: ServerConfig,
-    /// Whom it asks, in the order of the file; the built-in model is always among them.
+    /// The upstreams, in the order of the file; the built-in model is always among them.
     pub upstreams: Vec<UpstreamConfig>,
     /// Agents that stand for models.
     pub agents: Vec<Arc<AgentConfig>>,
@@ -43,11 +43,11 @@ pub struct Config {
     pub mcp: BTreeMap<String, McpConfig>,
     /// What becomes of history where one can choose.
     pub history: HistoryPolicy,
-    /// How far everything may go.
+    /// Limits of runs, bodies, connections and memory.
     pub limits: LimitsConfig,
     /// What a model is shown of a long history.
     pub compaction: CompactionConfig,
-    /// What is said in it and will not be understood for ever. A server that starts logs it.
+    /// Deprecated keys that it uses. A server logs them when it starts.
     pub warnings: Vec<String>,
 }
 

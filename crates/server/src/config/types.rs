@@ -18,9 +18,9 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// The URL of the store.
     pub store: String,
-    /// Who may come in.
+    /// Which clients are accepted.
     pub auth: Auth,
-    /// Whose events and members answers have.
+    /// Which specification answers follow.
     pub dialect: Dialect,
     /// What becomes of a request that cannot be carried out as it stands.
     pub unsupported: Unsupported,
@@ -32,11 +32,11 @@ pub struct ServerConfig {
     pub log_format: LogFormat,
 }
 
-/// Who may come in.
+/// Which clients are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Auth {
-    /// Everybody who can reach a loopback address.
+    /// All clients that can reach a loopback address.
     Open,
 }
 
@@ -100,7 +100,7 @@ pub struct UpstreamConfig {
     pub models: Vec<String>,
     /// Who keeps conversations.
     pub history: HistoryLocation,
-    /// Tokens that its models' windows hold, if it is said.
+    /// Tokens that the context windows of its models hold, if configured.
     pub window: Option<u64>,
     /// Where it was written.
     pub origin: Origin,
@@ -238,7 +238,7 @@ pub struct CompactionConfig {
     pub threshold: u64,
     /// Tokens that a model is sent at most.
     pub budget: Option<u64>,
-    /// Tokens that a window holds where nothing else is said.
+    /// Tokens that a context window holds, for upstreams that configure nothing else.
     pub window: u64,
     /// Tokens that a model may write beside digests, each time.
     pub narrative: Option<u64>,
@@ -262,7 +262,7 @@ pub enum CompactionDefault {
 /// `[limits]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitsConfig {
-    /// How far one run may go.
+    /// Limits of one run.
     pub run: Limits,
     /// The largest body, before and after decompression.
     pub body_bytes: usize,
@@ -288,7 +288,7 @@ pub struct LimitsConfig {
     pub keep_alive: Duration,
     /// How long a client may leave an answer unread.
     pub stall: Duration,
-    /// How long requests may go on after a shutdown began.
+    /// How long requests may continue after a shutdown began.
     pub drain: Duration,
 }
 

@@ -19,15 +19,15 @@ use connection::McpConnection;
 /// The MCP servers of the configuration, by label.
 #[derive(Debug)]
 pub struct McpServers {
-    links: BTreeMap<String, McpConnection>,
+    connections: BTreeMap<String, McpConnection>,
 }
 
 impl McpServers {
     /// The servers of a configuration, not connected yet.
     pub fn of(config: &Config) -> Self {
-        let links = config.mcp.iter();
+        let connections = config.mcp.iter();
         Self {
-            links: links
+            connections: connections
                 .map(|(label, server)| (label.clone(), McpConnection::new(label, server)))
                 .collect(),
         }
@@ -35,15 +35,14 @@ impl McpServers {
 
     /// The labels, in order.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.links.keys().map(String::as_str)
+        self.connections.keys().map(String::as_str)
     }
 
-    /// The tools of a server, connected now if it is not yet, and listed again if it said that they
-    /// are others. Names are the server's own; effects and approval are as `[mcp.LABEL]` says.
+    /// The tools of a server, connected now if it is not yet, and listed again if it announced a change. Names are the server's own; effects and approval are as `[mcp.LABEL]` says.
     ///
     /// An unknown label is a mistake of the request (400); a server that cannot be reached is 502.
     pub async fn tools(&self, label: &str) -> Result<Vec<Arc<dyn Tool>>, ApiError> {
-        match self.links.get(label) {
+        match self.connections.get(label) {
             Some(connection) => connection.tools().await,
             None => {
                 let shown: String = label.chars().take(128).collect();
@@ -58,6 +57,6 @@ impl McpServers {
 
     /// End all connections, and wait until processes have ended.
     pub async fn close(&self) {
-        futures_util::future::join_all(self.links.values().map(McpConnection::close)).await;
+        futures_util::future::join_all(self.connections.values().map(McpConnection::close)).await;
     }
 }

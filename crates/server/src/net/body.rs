@@ -11,7 +11,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use futures_util::StreamExt as _;
 use throughline::client::Reservation;
 
-use super::decode::{Decoder, Encoding, Refused};
+use super::decode::{DecodeError, Decoder, Encoding};
 use super::state::NetState;
 use crate::config::LimitsConfig;
 use crate::error::ApiError;
@@ -85,7 +85,7 @@ async fn linger(frames: &mut BodyDataStream, limits: &LimitsConfig) {
     let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
-/// How long a client that is refused may go on sending.
+/// How long a client that is refused may keep sending.
 const LINGER: Duration = Duration::from_secs(1);
 
 async fn read(
@@ -103,7 +103,7 @@ async fn read(
     }
     let mut memory = net.memory.reservation();
     let mut decoder = Decoder::new(encoding, limits.body_bytes, limits.decoded_ratio)
-        .map_err(|refused| refuse(&refused, limits))?;
+        .map_err(|error| refuse(&error, limits))?;
     while let Some(frame) = frames.next().await {
         let frame = frame.map_err(|_| {
             // The connection is gone; this is for the log.
@@ -112,14 +112,12 @@ async fn read(
         for piece in frame.chunks(PIECE) {
             decoder
                 .push(piece)
-                .map_err(|refused| refuse(&refused, limits))?;
+                .map_err(|error| refuse(&error, limits))?;
             reserve((net, &mut memory), decoder.decoded(), decoder.window())?;
         }
     }
-    let bytes = decoder
-        .finish()
-        .map_err(|refused| refuse(&refused, limits))?;
-    // The parser has the outermost bound; only a lower one is looked for here.
+    let bytes = decoder.finish().map_err(|error| refuse(&error, limits))?;
+    // The parser checks the highest bound; only a lower one is checked here.
     if limits.json_depth < PARSER_DEPTH && deeper_than(&bytes, limits.json_depth) {
         return Err(ApiError::invalid(format!(
             "The JSON of the body is nested deeper than {} levels.",
@@ -200,10 +198,10 @@ fn too_large(limits: &LimitsConfig) -> ApiError {
     ApiError::new(413, "invalid_request_error", text).code("request_too_large")
 }
 
-fn refuse(refused: &Refused, limits: &LimitsConfig) -> ApiError {
-    match refused {
-        Refused::TooLarge => too_large(limits),
-        Refused::GrowsTooMuch => {
+fn refuse(error: &DecodeError, limits: &LimitsConfig) -> ApiError {
+    match error {
+        DecodeError::TooLarge => too_large(limits),
+        DecodeError::GrowsTooMuch => {
             let text = format!(
                 "The body becomes more than {} times larger when it is decompressed \
                  (limits.decoded_ratio).",
@@ -211,7 +209,7 @@ fn refuse(refused: &Refused, limits: &LimitsConfig) -> ApiError {
             );
             ApiError::new(413, "invalid_request_error", text).code("request_too_large")
         }
-        Refused::Damaged => ApiError::invalid("The compressed body is damaged or broke off.")
+        DecodeError::Damaged => ApiError::invalid("The compressed body is damaged or broke off.")
             .code("invalid_content_encoding"),
     }
 }

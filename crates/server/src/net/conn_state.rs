@@ -4,9 +4,8 @@
 //! client does. A client that goes away with unread data resets the connection; retries need to know
 //! that, because they are given the same answer again.
 //!
-//! Whether a client is still there while it waits is looked for here too. `hyper` would do it by
-//! reading, for which it keeps a buffer of eight kilobytes for every stream that is open; a look at
-//! the socket needs none.
+//! Whether a waiting client is still connected is checked here too, by peeking at the socket. hyper
+//! would do it by reading, with a buffer of eight kilobytes for every open stream.
 
 use std::future::poll_fn;
 use std::io;

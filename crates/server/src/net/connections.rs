@@ -23,33 +23,33 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::conn_runtimes::{ConnRuntime, ConnRuntimes};
 use super::conn_state::{ConnState, TrackedStream};
-use super::idle::{self, Idle};
+use super::idle::{self, IdleConnections};
 use super::refuse;
 use super::state::NetState;
 
 /// More connections are refused with words at once than this; the rest is just closed.
-const REFUSED_POLITELY: usize = 64;
+const MAX_REFUSALS: usize = 64;
 
 /// How long to wait when the system has no room for another connection.
-const NO_ROOM: Duration = Duration::from_millis(50);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// How long a new connection waits for the place of one that is closed for it.
-const MADE_ROOM: Duration = Duration::from_secs(1);
+const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long connections may take to end after they were cut off.
-const CUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Bodies above this are not worked on where other connections would wait for it.
-const LONG: u64 = 256 * 1024;
+const SLOW_BODY: u64 = 256 * 1024;
 
 pub(crate) struct Connections {
     net: Arc<NetState>,
     router: Router,
     runtimes: Vec<ConnRuntime>,
     /// Where requests are worked on that would keep a runtime busy.
-    aside: Handle,
-    places: Arc<Semaphore>,
-    idle: Idle,
+    slow_runtime: Handle,
+    permits: Arc<Semaphore>,
+    idle: IdleConnections,
     refusing: Arc<Semaphore>,
     /// Connections from before the shutdown began.
     working: TaskTracker,
@@ -63,10 +63,10 @@ impl Connections {
             net: Arc::clone(net),
             router,
             runtimes: runtimes.all(),
-            aside: Handle::current(),
-            places: Arc::new(Semaphore::new(net.limits.connections)),
-            idle: Idle::default(),
-            refusing: Arc::new(Semaphore::new(REFUSED_POLITELY)),
+            slow_runtime: Handle::current(),
+            permits: Arc::new(Semaphore::new(net.limits.connections)),
+            idle: IdleConnections::default(),
+            refusing: Arc::new(Semaphore::new(MAX_REFUSALS)),
             working: TaskTracker::new(),
             others: TaskTracker::new(),
         }
@@ -98,7 +98,7 @@ impl Connections {
             self.working.wait().await;
             self.others.wait().await;
         };
-        if tokio::time::timeout(CUT, ended).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("some connections did not end");
         }
     }
@@ -115,7 +115,7 @@ impl Connections {
                     error = &error as &dyn std::error::Error,
                     "a connection cannot be accepted"
                 );
-                tokio::time::sleep(NO_ROOM).await;
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
             }
             self.pass_turn();
         }
@@ -131,7 +131,7 @@ impl Connections {
         let listener = TcpListener::from_std(listener.try_clone()?)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            self.take_in(runtime, stream);
+            self.admit(runtime, stream);
             if !runtime.keeps_turn(&self.runtimes) {
                 return Ok(());
             }
@@ -165,17 +165,17 @@ impl Connections {
         }
     }
 
-    fn take_in(self: &Arc<Self>, runtime: &ConnRuntime, stream: TcpStream) {
+    fn admit(self: &Arc<Self>, runtime: &ConnRuntime, stream: TcpStream) {
         // Small frames must not wait for each other. If it cannot be set, they only come later.
         let _ = stream.set_nodelay(true);
-        let places = Arc::clone(&self.places);
-        match places.try_acquire_owned() {
+        let permits = Arc::clone(&self.permits);
+        match permits.try_acquire_owned() {
             Ok(place) => self.serve(runtime, stream, place),
             Err(_) if self.idle.close_longest() => {
                 let (connections, runtime) = (Arc::clone(self), runtime.clone());
-                let places = Arc::clone(&self.places);
+                let permits = Arc::clone(&self.permits);
                 self.others.spawn(async move {
-                    match tokio::time::timeout(MADE_ROOM, places.acquire_owned()).await {
+                    match tokio::time::timeout(ROOM_TIMEOUT, permits.acquire_owned()).await {
                         Ok(Ok(place)) => connections.serve(&runtime, stream, place),
                         _ => connections.refuse(stream),
                     }
@@ -190,7 +190,7 @@ impl Connections {
         self.net.metrics.refused();
         if let Ok(place) = Arc::clone(&self.refusing).try_acquire_owned() {
             self.others.spawn(async move {
-                refuse::politely(stream).await;
+                refuse::answer_503(stream).await;
                 drop(place);
             });
         }
@@ -223,29 +223,30 @@ impl Connections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(self.net.limits.header_time)
-            // Whether the client is there is looked for below.
+            // Whether the client is still connected is checked below.
             .half_close(true)
             .keep_alive(!draining);
         let service = TowerToHyperService::new(self.router.clone());
         let state = Arc::<ConnState>::default();
         let stream = TrackedStream::new(stream, &state);
         let client = stream.clone();
-        let aside = self.aside.clone();
-        let accepted = Arc::new(self.idle.accepted());
+        let slow_runtime = self.slow_runtime.clone();
+        let accepted = Arc::new(self.idle.track());
         let idle = Arc::clone(&accepted);
         let memory = self.net.memory.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(state.next());
             let at_work = accepted.begin();
-            let aside = may_be_long(&request).then(|| aside.clone());
+            let slow_runtime = may_be_slow(&request).then(|| slow_runtime.clone());
             let answered = service.call(request);
             let memory = memory.reservation();
             async move {
-                let answered = match aside {
-                    Some(aside) => worked_on(&aside, answered).await,
+                let answered = match slow_runtime {
+                    Some(slow_runtime) => run_on(&slow_runtime, answered).await,
                     None => answered.await,
                 };
-                answered.map(|answer| answer.map(|body| idle::until_taken(body, at_work, memory)))
+                answered
+                    .map(|answer| answer.map(|body| idle::hold_until_sent(body, at_work, memory)))
             }
         });
         let connection = builder.serve_connection(stream, service);
@@ -288,7 +289,7 @@ impl Connections {
 }
 
 /// Run a handler on another runtime; it is aborted when the connection stops waiting for it.
-async fn worked_on(
+async fn run_on(
     runtime: &Handle,
     answer: impl Future<Output = Result<Response, Infallible>> + Send + 'static,
 ) -> Result<Response, Infallible> {
@@ -301,8 +302,8 @@ async fn worked_on(
 }
 
 /// Whether a request may take a thread some time: by what it says of its body, or does not say.
-fn may_be_long(request: &Request<Incoming>) -> bool {
+fn may_be_slow(request: &Request<Incoming>) -> bool {
     let length = request.body().size_hint().upper();
-    length.is_none_or(|length| length > LONG)
+    length.is_none_or(|length| length > SLOW_BODY)
         || length > Some(0) && request.headers().contains_key(CONTENT_ENCODING)
 }

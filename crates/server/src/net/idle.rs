@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All idle connections. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Idle(Arc<Mutex<IdleList>>);
+pub(super) struct IdleConnections(Arc<Mutex<IdleList>>);
 
 #[derive(Debug, Default)]
 struct IdleList {
@@ -24,8 +24,8 @@ struct IdleList {
 
 /// A connection, from its beginning to its end.
 #[derive(Debug)]
-pub(super) struct Connection {
-    all: Idle,
+pub(super) struct TrackedConnection {
+    all: IdleConnections,
     close: CancellationToken,
     state: Arc<Mutex<ConnectionUse>>,
 }
@@ -40,8 +40,8 @@ struct ConnectionUse {
 
 /// A request that is at work on a connection, until the end of its answer.
 #[derive(Debug)]
-pub(super) struct AtWork {
-    all: Idle,
+pub(super) struct ActiveRequest {
+    all: IdleConnections,
     close: CancellationToken,
     state: Arc<Mutex<ConnectionUse>>,
 }
@@ -50,10 +50,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Idle {
+impl IdleConnections {
     /// A connection that was accepted. It is idle.
-    pub(super) fn accepted(&self) -> Connection {
-        let connection = Connection {
+    pub(super) fn track(&self) -> TrackedConnection {
+        let connection = TrackedConnection {
             all: self.clone(),
             close: CancellationToken::new(),
             state: Arc::default(),
@@ -89,19 +89,19 @@ impl Idle {
     }
 }
 
-impl Connection {
+impl TrackedConnection {
     /// Wait until it is to end.
     pub(super) async fn closed(&self) {
         self.close.cancelled().await;
     }
 
     /// A request begins.
-    pub(super) fn begin(&self) -> AtWork {
+    pub(super) fn begin(&self) -> ActiveRequest {
         let mut state = lock(&self.state);
         state.at_work += 1;
         self.all.remove(state.place.take());
         drop(state);
-        AtWork {
+        ActiveRequest {
             all: self.all.clone(),
             close: self.close.clone(),
             state: Arc::clone(&self.state),
@@ -109,14 +109,14 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for TrackedConnection {
     fn drop(&mut self) {
         self.close.cancel();
         self.all.remove(lock(&self.state).place.take());
     }
 }
 
-impl Drop for AtWork {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.at_work -= 1;
@@ -127,22 +127,22 @@ impl Drop for AtWork {
 }
 
 /// An answer whose request is at work until all of it was taken.
-pub(super) fn until_taken(body: Body, at_work: AtWork, memory: Reservation) -> Body {
-    Body::new(Held {
+pub(super) fn hold_until_sent(body: Body, at_work: ActiveRequest, memory: Reservation) -> Body {
+    Body::new(HeldBody {
         body,
         memory,
         _at_work: at_work,
     })
 }
 
-struct Held {
+struct HeldBody {
     body: Body,
     /// For what was given to the connection last: the connection asks for more when it has sent it.
     memory: Reservation,
-    _at_work: AtWork,
+    _at_work: ActiveRequest,
 }
 
-impl HttpBody for Held {
+impl HttpBody for HeldBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn the_longest_idle_connection_is_closed_and_no_other() {
-        let all = Idle::default();
-        let [first, second, third] = [(); 3].map(|()| all.accepted());
+        let all = IdleConnections::default();
+        let [first, second, third] = [(); 3].map(|()| all.track());
         let work = first.begin();
         let more = first.begin();
         drop(work);

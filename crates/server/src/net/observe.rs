@@ -1,7 +1,7 @@
 //! What every request has: an id, headers, a line in the log, a place in the metrics.
 //!
 //! A line says method, route, status, time and ids. It never holds a body, a path as it was written,
-//! a query or a header: any of those may hold what was said, or a key.
+//! a query or a header: any of those may hold content or a key.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(crate) async fn observe(
     }
 }
 
-/// Why a request is not even looked at.
+/// Refuse all requests while the server drains.
 fn refusal(net: &NetState) -> Result<(), ApiError> {
     if net.stopping.is_draining() {
         let mut error = ApiError::overloaded("The server is stopping.", "shutting_down");

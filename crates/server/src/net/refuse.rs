@@ -9,17 +9,17 @@ use tokio::net::TcpStream;
 use crate::error::ApiError;
 
 /// All of it must be over in this time.
-const TIME: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// More than this of what a client still sends is not waited for.
-const MOST: usize = 256 * 1024;
+const MAX_READ: usize = 256 * 1024;
 
-pub(super) async fn politely(stream: TcpStream) {
+pub(super) async fn answer_503(stream: TcpStream) {
     // Whatever goes wrong, the connection is closed, which says the same less clearly.
-    let _ = tokio::time::timeout(TIME, say(stream)).await;
+    let _ = tokio::time::timeout(TIMEOUT, write_answer(stream)).await;
 }
 
-async fn say(mut stream: TcpStream) -> std::io::Result<()> {
+async fn write_answer(mut stream: TcpStream) -> std::io::Result<()> {
     let error = ApiError::overloaded("There are too many connections.", "too_many_connections");
     let body: RawJson = error.body();
     let head = format!(
@@ -32,7 +32,7 @@ async fn say(mut stream: TcpStream) -> std::io::Result<()> {
     stream.write_all(body.get().as_bytes()).await?;
     stream.shutdown().await?;
     // Closing with something unread would take the answer back from a client that still sends.
-    let mut left = MOST;
+    let mut left = MAX_READ;
     let mut buffer = [0; 4096];
     while left > 0 {
         match stream.read(&mut buffer).await? {

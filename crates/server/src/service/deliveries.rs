@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const BATCH: usize = 500;
 
 /// How many deliveries are kept while the store takes none.
-const KEPT: usize = 16_384;
+const MAX_WAITING: usize = 16_384;
 
 /// Deliveries that are still to be noted.
 #[derive(Debug, Default)]
@@ -48,12 +48,12 @@ impl Deliveries {
     fn keep(&self, deliveries: impl IntoIterator<Item = Delivery>) {
         let mut waiting = self.waiting();
         waiting.extend(deliveries);
-        let over = waiting.len().saturating_sub(KEPT);
+        let over = waiting.len().saturating_sub(MAX_WAITING);
         waiting.drain(..over);
     }
 
     /// Wait until there are some.
-    async fn some(&self) {
+    async fn wait(&self) {
         while self.waiting().is_empty() {
             self.added.notified().await;
         }
@@ -95,7 +95,7 @@ pub(crate) async fn note_deliveries(runs: Arc<Runs>) {
     let deliveries = &runs.deliveries;
     loop {
         let some = async {
-            deliveries.some().await;
+            deliveries.wait().await;
             tokio::time::sleep(INTERVAL).await;
         };
         tokio::select! {

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_worked_on_by_whoever_waits_and_goes_on_when_they_leave() {
+    async fn the_waiting_task_drives_it_and_dropping_it_spawns_the_rest() {
         let (done, go_on) = (Arc::default(), Arc::new(Notify::new()));
         let tracker = TaskTracker::new();
         tracker.close();

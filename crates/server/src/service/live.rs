@@ -15,7 +15,7 @@ use throughline::client::{MemoryBudget, Reservation};
 use throughline_store::RunId;
 use tokio::sync::watch;
 
-use super::pieces::{Pieces, Shared, held_bytes};
+use super::pieces::{Pieces, SharedTexts, held_bytes};
 use crate::error::ApiError;
 
 /// The runs that are being worked on, by id.
@@ -110,20 +110,20 @@ pub(crate) struct LiveRun {
 
 #[derive(Debug)]
 struct LiveState {
-    stage: RunPhase,
+    phase: RunPhase,
     frames: FrameBuffer,
     /// Whether something of it is stored.
     is_begun: bool,
 }
 
 /// How many bytes are kept for readers that are behind, if they can read them elsewhere.
-const KEPT: usize = 256 * 1024;
+const MAX_BUFFERED: usize = 256 * 1024;
 
 /// The newest frames.
 #[derive(Debug)]
 struct FrameBuffer {
     kept: VecDeque<Pieces>,
-    shared: Shared,
+    shared: SharedTexts,
     memory: Reservation,
     /// The number of the first that is kept.
     first: usize,
@@ -142,7 +142,7 @@ impl FrameBuffer {
     fn new(recorded: bool, memory: Reservation) -> Self {
         Self {
             kept: VecDeque::new(),
-            shared: Shared::default(),
+            shared: SharedTexts::default(),
             memory,
             first: 0,
             bytes: 0,
@@ -154,7 +154,7 @@ impl FrameBuffer {
 
     fn push(&mut self, frames: &mut Vec<Bytes>) {
         // What comes now is kept in any case: readers had no chance to take it yet.
-        while self.recorded && self.bytes > KEPT && self.forget_first() {}
+        while self.recorded && self.bytes > MAX_BUFFERED && self.forget_first() {}
         for frame in frames.drain(..) {
             self.bytes += frame.len();
             self.kept.push_back(self.shared.pieces(frame));
@@ -164,14 +164,14 @@ impl FrameBuffer {
 
     /// Whether the run may add frames before a reader has taken some.
     fn has_room(&self) -> bool {
-        self.recorded || self.bytes <= KEPT
+        self.recorded || self.bytes <= MAX_BUFFERED
     }
 
     /// Report what is kept to the memory budget.
     fn count(&mut self) {
         // Only long frames share texts, so that less than this has none to share.
         let held = match self.bytes {
-            ..=KEPT => self.bytes,
+            ..=MAX_BUFFERED => self.bytes,
             _ => held_bytes(&self.kept),
         };
         self.memory.follow(held);
@@ -230,7 +230,7 @@ impl FrameBuffer {
 }
 
 /// The next frame of a reader is not in memory: it was dropped, or another process makes it now. The
-/// reader goes on from the record.
+/// reader continues from the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lagged {
     /// The number of it.
@@ -239,7 +239,7 @@ pub(crate) struct Lagged {
 
 /// What a reader gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum ReaderEvent {
     Frames(Vec<Pieces>),
     /// The run is over, and all of it was read.
     End,
@@ -260,7 +260,7 @@ impl LiveRun {
             streamed,
             stall,
             state: Mutex::new(LiveState {
-                stage: RunPhase::Starting,
+                phase: RunPhase::Starting,
                 frames: FrameBuffer::new(recorded, memory.reservation()),
                 is_begun: false,
             }),
@@ -276,7 +276,7 @@ impl LiveRun {
     /// It began.
     pub(crate) fn begin(&self) {
         let mut state = self.state();
-        state.stage = RunPhase::Begun;
+        state.phase = RunPhase::Begun;
         state.is_begun = true;
         drop(state);
         self.changed.send_replace(());
@@ -315,7 +315,7 @@ impl LiveRun {
     pub(crate) fn end(&self, frames: &mut Vec<Bytes>, answer: Answer) {
         let mut state = self.state();
         state.frames.push(frames);
-        state.stage = RunPhase::Over(match answer {
+        state.phase = RunPhase::Over(match answer {
             // Its last frame says the same.
             Answer::Response(Pieces::One(whole)) => {
                 Answer::Response(state.frames.shared.pieces(whole))
@@ -334,7 +334,7 @@ impl LiveRun {
     /// The response, once it is over. Before that the store has its state:
     /// nothing is shown that is not there.
     pub(crate) fn response(&self) -> Option<Pieces> {
-        match &self.state().stage {
+        match &self.state().phase {
             RunPhase::Over(Answer::Response(response)) => Some(response.clone()),
             RunPhase::Over(_) | RunPhase::Starting | RunPhase::Begun => None,
         }
@@ -343,18 +343,18 @@ impl LiveRun {
     /// Whether it is over and never began.
     pub(crate) fn is_refused(&self) -> bool {
         let state = self.state();
-        matches!(state.stage, RunPhase::Over(_)) && !state.is_begun
+        matches!(state.phase, RunPhase::Over(_)) && !state.is_begun
     }
 
     /// Where it stands, once it has begun or is over.
     pub(crate) fn begun(&self) -> Option<RunPhase> {
-        let stage = &self.state().stage;
-        (!matches!(stage, RunPhase::Starting)).then(|| stage.clone())
+        let phase = &self.state().phase;
+        (!matches!(phase, RunPhase::Starting)).then(|| phase.clone())
     }
 
     /// What came of it, if it is over.
     pub(crate) fn answer(&self) -> Option<Answer> {
-        match &self.state().stage {
+        match &self.state().phase {
             RunPhase::Over(answer) => Some(answer.clone()),
             RunPhase::Starting | RunPhase::Begun => None,
         }
@@ -408,7 +408,7 @@ impl Reader {
     }
 
     /// The frames that come next, once there are any, or how the reading ends.
-    pub(crate) async fn next(&mut self) -> Result<Next, Lagged> {
+    pub(crate) async fn next(&mut self) -> Result<ReaderEvent, Lagged> {
         let mut changed = self.live.changed.subscribe();
         loop {
             changed.borrow_and_update();
@@ -419,21 +419,21 @@ impl Reader {
                     self.from += fresh.len();
                     drop(state);
                     self.live.taken.send_replace(());
-                    return Ok(Next::Frames(fresh));
+                    return Ok(ReaderEvent::Frames(fresh));
                 }
-                match &state.stage {
+                match &state.phase {
                     RunPhase::Over(Answer::Unfinished(Unfinished::TakenOver)) => {
                         return Err(Lagged { from: self.from });
                     }
                     RunPhase::Over(Answer::Unfinished(Unfinished::NotStored)) => {
-                        return Ok(Next::NotStored(self.from));
+                        return Ok(ReaderEvent::NotStored(self.from));
                     }
-                    RunPhase::Over(_) => return Ok(Next::End),
+                    RunPhase::Over(_) => return Ok(ReaderEvent::End),
                     RunPhase::Starting | RunPhase::Begun => {}
                 }
             }
             if changed.changed().await.is_err() {
-                return Ok(Next::NotStored(self.from));
+                return Ok(ReaderEvent::NotStored(self.from));
             }
         }
     }
@@ -475,8 +475,10 @@ mod tests {
 
     async fn read(reader: &mut Reader) -> Vec<u8> {
         match reader.next().await.expect("they are here") {
-            Next::Frames(frames) => frames.iter().map(|frame| frame.as_slice()[0][0]).collect(),
-            Next::End | Next::NotStored(_) => Vec::new(),
+            ReaderEvent::Frames(frames) => {
+                frames.iter().map(|frame| frame.as_slice()[0][0]).collect()
+            }
+            ReaderEvent::End | ReaderEvent::NotStored(_) => Vec::new(),
         }
     }
 
@@ -507,8 +509,8 @@ mod tests {
         read(&mut requester).await;
         assert_eq!(live.reader(1).next().await, Err(Lagged { from: 1 }));
         // Far behind: what was there before is let go of, what has just come is not.
-        tell(&live, 2..4, KEPT);
-        assert_eq!(kept(&live), (2, 2 * KEPT));
+        tell(&live, 2..4, MAX_BUFFERED);
+        assert_eq!(kept(&live), (2, 2 * MAX_BUFFERED));
         tell(&live, 4..5, 10);
         assert_eq!(kept(&live).0, 2, "one of the large ones, and the new one");
         assert_eq!(requester.next().await, Err(Lagged { from: 2 }));
@@ -518,19 +520,19 @@ mod tests {
     async fn what_is_recorded_nowhere_is_kept_for_a_slow_reader() {
         let live = live(false);
         let mut requester = live.requester();
-        tell(&live, 0..4, KEPT);
-        tell(&live, 4..5, KEPT);
+        tell(&live, 0..4, MAX_BUFFERED);
+        tell(&live, 4..5, MAX_BUFFERED);
         assert_eq!(read(&mut requester).await, [0, 1, 2, 3, 4]);
         assert_eq!(kept(&live), (0, 0));
         live.end(&mut Vec::new(), Answer::Repeated(live.run));
-        assert_eq!(requester.next().await, Ok(Next::End));
+        assert_eq!(requester.next().await, Ok(ReaderEvent::End));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_recorded_nowhere_waits_for_its_reader_up_to_a_limit() {
         let live = live(false);
         let mut requester = live.requester();
-        tell(&live, 0..1, KEPT);
+        tell(&live, 0..1, MAX_BUFFERED);
         live.has_room().await;
         tell(&live, 1..2, 1);
         let waiting = tokio::spawn({
@@ -541,7 +543,7 @@ mod tests {
         assert!(!waiting.is_finished());
         assert_eq!(read(&mut requester).await, [0, 1]);
         waiting.await.unwrap();
-        tell(&live, 2..3, KEPT + 1);
+        tell(&live, 2..3, MAX_BUFFERED + 1);
         live.has_room().await;
         assert_eq!(kept(&live), (0, 0), "it has waited long enough");
         assert_eq!(requester.next().await, Err(Lagged { from: 2 }));
@@ -551,7 +553,7 @@ mod tests {
     async fn readers_of_a_run_that_is_left_hear_of_no_end() {
         for (left, next) in [
             (Unfinished::TakenOver, Err(Lagged { from: 2 })),
-            (Unfinished::NotStored, Ok(Next::NotStored(2))),
+            (Unfinished::NotStored, Ok(ReaderEvent::NotStored(2))),
         ] {
             let live = live(true);
             let mut requester = live.requester();

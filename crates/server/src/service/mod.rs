@@ -27,9 +27,11 @@ use crate::stopping::Stopping;
 pub(crate) use deliveries::{Deliveries, note_deliveries};
 pub(crate) use detach_on_drop::DetachOnDrop;
 use live::ProcessRuns;
-pub(crate) use live::{Answer, Lagged, LiveRun, LiveRuns, Next, Reader, RunPhase, Unfinished};
-pub(crate) use orphans::{ResumeRun, watch};
-pub(crate) use pieces::{Pieces, Shared, held_bytes};
+pub(crate) use live::{
+    Answer, Lagged, LiveRun, LiveRuns, Reader, ReaderEvent, RunPhase, Unfinished,
+};
+pub(crate) use orphans::{ResumeRun, sweep_orphans};
+pub(crate) use pieces::{Pieces, SharedTexts, held_bytes};
 pub(crate) use projection::Projection;
 use repeats::ProcessRepeats;
 pub(crate) use repeats::{ClientConnection, Delivery, Repeats, begun_at, body_of, key};
@@ -46,7 +48,7 @@ pub(crate) struct Runs {
     pub(crate) swept: Arc<SweepCounters>,
     live: Box<dyn LiveRuns>,
     agents: Mutex<HashMap<String, Agent>>,
-    views: HistoryCache,
+    pub(crate) histories: HistoryCache,
     /// How long readers may read nothing.
     stall: Duration,
     memory: MemoryBudget,
@@ -72,7 +74,7 @@ impl Runs {
             swept: Arc::default(),
             live: Box::<ProcessRuns>::default(),
             agents: Mutex::default(),
-            views: HistoryCache::new(limits.history_bytes),
+            histories: HistoryCache::new(limits.history_bytes),
             stall: limits.stall,
             memory: memory.clone(),
             unsettled: Mutex::default(),
@@ -83,12 +85,7 @@ impl Runs {
 
     /// The threads of a tenant.
     pub(crate) fn threads(&self, scope: &TenantScope) -> Threads {
-        Threads::scoped(&self.store, scope.clone()).with_history_cache(self.views.clone())
-    }
-
-    /// Forget the histories that are kept in memory; they are read again when they are needed.
-    fn forget_views(&self) {
-        self.views.clear();
+        Threads::scoped(&self.store, scope.clone()).with_history_cache(self.histories.clone())
     }
 
     /// A run that this process begins. It is forgotten when it is over.

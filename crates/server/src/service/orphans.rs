@@ -26,8 +26,8 @@ const PAGE: usize = 256;
 /// How many are begun at once.
 const STARTED_AT_ONCE: usize = 64;
 
-/// After this time a run goes on without its place among those.
-const PLACE: Duration = Duration::from_millis(500);
+/// After this time a run continues without its place among those.
+const PLACE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A run that takes longer is let go of; it is tried again until its attempts are used up.
 const DEADLINE: Duration = Duration::from_secs(15 * 60);
@@ -35,7 +35,7 @@ const DEADLINE: Duration = Duration::from_secs(15 * 60);
 /// Finishes runs that were left, with the agents of the API that began them.
 ///
 /// Going on with a run twice at once is safe: the store lets one owner write. Dropping the future
-/// leaves the run as it is recorded, to be gone on with again.
+/// leaves the run as it is recorded, to be resumed again.
 #[async_trait]
 pub(crate) trait ResumeRun: Send + Sync {
     /// Go on with a run until its end; `None` if its agent is not known here.
@@ -52,7 +52,7 @@ struct OrphanSweeper {
 }
 
 /// Look for runs that were left, until the server stops.
-pub(crate) async fn watch(runs: Arc<Runs>, resume: Arc<dyn ResumeRun>) {
+pub(crate) async fn sweep_orphans(runs: Arc<Runs>, resume: Arc<dyn ResumeRun>) {
     let sweeper = Arc::new(OrphanSweeper {
         runs: Arc::clone(&runs),
         resume,
@@ -60,7 +60,7 @@ pub(crate) async fn watch(runs: Arc<Runs>, resume: Arc<dyn ResumeRun>) {
         places: Arc::new(Semaphore::new(STARTED_AT_ONCE)),
     });
     loop {
-        sweeper.look().await;
+        sweeper.poll().await;
         tokio::select! {
             () = runs.stopping.draining() => return,
             () = tokio::time::sleep(POLL_INTERVAL) => {}
@@ -70,7 +70,7 @@ pub(crate) async fn watch(runs: Arc<Runs>, resume: Arc<dyn ResumeRun>) {
 
 impl OrphanSweeper {
     /// Begin with every run that was left and is not worked on.
-    async fn look(self: &Arc<Self>) {
+    async fn poll(self: &Arc<Self>) {
         let runs = &self.runs;
         let mut found = runs.to_settle();
         if let Ok(orphans) = runs.store.orphans(PAGE).await {
@@ -89,7 +89,7 @@ impl OrphanSweeper {
                 let mut work = Box::pin(sweeper.settle(&scope, run));
                 let holds_place = match planted("server-orphans-in-turn") {
                     true => DEADLINE,
-                    false => PLACE,
+                    false => PLACE_TIMEOUT,
                 };
                 let begun = tokio::time::timeout(holds_place, &mut work).await;
                 // The next run may begin, whether or not this one has ended.

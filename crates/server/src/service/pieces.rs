@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-/// Frames from this size on are looked through for texts that are shared. Smaller ones stay in one
+/// Frames from this size on are searched for texts that are shared. Smaller ones stay in one
 /// piece: readers exist that lose a frame which comes in two.
 const LONG_FRAME: usize = 64 << 10;
 
@@ -39,11 +39,11 @@ impl Pieces {
 
 /// Finds texts that came before, and shares them.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedTexts {
     texts: Vec<Bytes>,
 }
 
-impl Shared {
+impl SharedTexts {
     /// The same bytes, which are JSON or a frame around it, with long texts shared.
     pub(crate) fn pieces(&mut self, whole: Bytes) -> Pieces {
         if whole.len() < LONG_FRAME {
@@ -135,7 +135,7 @@ mod tests {
                 format!("event: a\ndata: {{\"n\":{number},\"part\":{part}\"{text}\"}}}}\n\n").into()
             })
             .collect();
-        let mut shared = Shared::default();
+        let mut shared = SharedTexts::default();
         let pieces: Vec<Pieces> = frames
             .iter()
             .map(|frame| shared.pieces(frame.clone()))
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn small_frames_and_what_has_no_long_text_stay_in_one_piece() {
-        let mut shared = Shared::default();
+        let mut shared = SharedTexts::default();
         let small = Bytes::from(format!("{{\"text\":\"{}\"}}", "x".repeat(LONG_TEXT)));
         assert_eq!(shared.pieces(small.clone()), Pieces::One(small));
         let list = Bytes::from(format!("[{}\"\"]", "\"ab\\\"\",".repeat(LONG_FRAME)));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_breaks_off_in_a_text_is_kept_whole() {
-        let mut shared = Shared::default();
+        let mut shared = SharedTexts::default();
         for end in ["", "\\", "\\\"", "\""] {
             let cut = Bytes::from(format!("{{\"text\":\"{}{end}", "x".repeat(LONG_FRAME)));
             assert_eq!(joined(&shared.pieces(cut.clone())), cut[..]);

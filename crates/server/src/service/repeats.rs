@@ -18,11 +18,11 @@ use crate::trials::planted;
 /// How long a run can be attached to.
 const WINDOW: Millis = 10 * 60 * 1_000;
 
-/// How many runs are looked through at most.
-const LOOKED: usize = 2_000;
+/// How many runs are scanned at most.
+const MAX_SCANNED: usize = 2_000;
 
 /// How many bodies are remembered.
-const REMEMBERED: usize = 16_384;
+const MAX_REMEMBERED: usize = 16_384;
 
 /// The connection to the client of one request, as far as delivery is concerned.
 ///
@@ -40,7 +40,7 @@ pub(crate) trait ClientConnection: std::fmt::Debug + Send + Sync {
 /// Whether an answer was delivered whole, as far as a server can know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
-    state: Arc<Mutex<Delivered>>,
+    state: Arc<Mutex<DeliveryState>>,
     /// Which of the attempts this one is.
     attempt: u64,
     /// What is noted in the store when it is delivered, if something is.
@@ -56,27 +56,27 @@ struct DeliveryRecord {
 }
 
 #[derive(Debug, Default)]
-struct Delivered {
+struct DeliveryState {
     /// The last attempt.
     attempt: u64,
     is_written: bool,
     /// How it went, if that can be known.
-    way: Option<Arc<dyn ClientConnection>>,
+    connection: Option<Arc<dyn ClientConnection>>,
 }
 
 impl Delivery {
-    fn state(&self) -> MutexGuard<'_, Delivered> {
+    fn state(&self) -> MutexGuard<'_, DeliveryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It goes to this client now.
-    pub(crate) fn next_attempt(self, way: Option<Arc<dyn ClientConnection>>) -> Self {
+    pub(crate) fn next_attempt(self, connection: Option<Arc<dyn ClientConnection>>) -> Self {
         let mut state = self.state();
         let attempt = state.attempt + 1;
-        *state = Delivered {
+        *state = DeliveryState {
             attempt,
             is_written: false,
-            way,
+            connection,
         };
         drop(state);
         Self { attempt, ..self }
@@ -100,7 +100,10 @@ impl Delivery {
     /// The run to note, if the client has its answer as far as is known now.
     pub(super) fn to_note(&self) -> Option<(&TenantScope, RunId)> {
         let state = self.state();
-        let is_lost = state.way.as_ref().is_some_and(|way| way.is_known_broken());
+        let is_lost = state
+            .connection
+            .as_ref()
+            .is_some_and(|connection| connection.is_known_broken());
         let note = self.note.as_ref()?;
         (state.is_written && !is_lost).then_some((&note.scope, note.run))
     }
@@ -108,15 +111,15 @@ impl Delivery {
     /// Whether the client has it. What was written may be lost all the same: a client that breaks
     /// off has not read it.
     async fn is_delivered(&self) -> bool {
-        let way = {
+        let connection = {
             let state = self.state();
             if !state.is_written {
                 return false;
             }
-            state.way.clone()
+            state.connection.clone()
         };
-        match way {
-            Some(way) => !way.is_broken().await,
+        match connection {
+            Some(connection) => !connection.is_broken().await,
             None => true,
         }
     }
@@ -223,9 +226,9 @@ impl Repeats for ProcessRepeats {
         };
         let since = begun_at(run).saturating_sub(WINDOW);
         let mut known = self.known();
-        if known.len() >= REMEMBERED {
+        if known.len() >= MAX_REMEMBERED {
             known.retain(|_, runs| runs.iter().any(|one| begun_at(one.run) > since));
-            if known.len() >= REMEMBERED {
+            if known.len() >= MAX_REMEMBERED {
                 known.clear();
             }
         }
@@ -285,10 +288,10 @@ async fn stored(
 ) -> Result<Option<RunId>, Error> {
     let prefix = prefix(digest);
     let mut after = None;
-    let mut looked = 0;
-    while looked < LOOKED {
+    let mut scanned = 0;
+    while scanned < MAX_SCANNED {
         let page = store.runs(scope, &RunFilter::default(), after, 100).await?;
-        looked += page.found.len();
+        scanned += page.found.len();
         for run in page.found {
             if run.created < since {
                 return Ok(None);

@@ -12,11 +12,11 @@ const COPIES: usize = 4;
 
 /// The memory of a run, from its request to its end.
 pub(crate) struct RunMemory {
-    /// What was said in small pieces.
+    /// Bytes of deltas.
     deltas: usize,
-    /// What was said in whole contents; mostly the same once more.
+    /// Bytes of whole contents; mostly the same once more.
     contents: usize,
-    /// What tools answered.
+    /// Bytes of tool results.
     results: usize,
     said: Reservation,
     _request: Arc<Reservation>,

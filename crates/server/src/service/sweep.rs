@@ -73,7 +73,7 @@ pub(crate) async fn sweep(runs: Arc<Runs>) {
         return;
     }
     loop {
-        if let Err(error) = all(&runs).await {
+        if let Err(error) = sweep_once(&runs).await {
             runs.swept.errors.inc();
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -88,7 +88,7 @@ pub(crate) async fn sweep(runs: Arc<Runs>) {
 }
 
 /// Remove everything that is due, batch by batch.
-async fn all(runs: &Runs) -> Result<()> {
+async fn sweep_once(runs: &Runs) -> Result<()> {
     let mut gone = Purged::default();
     let result = loop {
         if runs.stopping.is_draining() {
@@ -109,7 +109,7 @@ async fn all(runs: &Runs) -> Result<()> {
     };
     if gone != Purged::default() {
         // The store does not say of which threads: none may be remembered that is gone.
-        runs.forget_views();
+        runs.histories.clear();
         tracing::info!(
             threads = gone.threads,
             items = gone.items,

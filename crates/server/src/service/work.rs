@@ -52,7 +52,7 @@ pub(crate) async fn work<P: Projection>(
     }
     let result = stream.outcome().await;
     if let Err(failed) = &result
-        && let Some(left) = left(&begun, failed, is_begun).await
+        && let Some(left) = why_unfinished(&begun, failed, is_begun).await
         && !planted("server-unrecorded-end")
     {
         tracing::warn!(run = %live.run, cause = %failed.source, ?left, "a run is left before its end");
@@ -69,7 +69,11 @@ pub(crate) async fn work<P: Projection>(
 }
 
 /// Whether a run that failed for its caller is not over, and why.
-async fn left(begun: &ActiveRun, failed: &RunFailed, is_begun: bool) -> Option<Unfinished> {
+async fn why_unfinished(
+    begun: &ActiveRun,
+    failed: &RunFailed,
+    is_begun: bool,
+) -> Option<Unfinished> {
     let RunError::Store(error) = &failed.source else {
         return (is_begun && !failed.is_recorded()).then_some(Unfinished::NotStored);
     };

@@ -14,8 +14,8 @@ use crate::config::{
     CompactionConfig, ConfigError, Credential, HistoryLocation, Kind, UpstreamConfig,
 };
 
-/// What all clients have in common.
-pub(super) struct Common<'a> {
+/// What all clients share.
+pub(super) struct SharedSettings<'a> {
     pub(super) compaction: &'a CompactionConfig,
     /// One pool of connections.
     pub(super) transport: Arc<dyn Transport>,
@@ -28,26 +28,26 @@ pub(super) struct Common<'a> {
 /// Make the client.
 pub(super) fn make(
     config: &UpstreamConfig,
-    common: &Common<'_>,
+    shared: &SharedSettings<'_>,
 ) -> Result<Arc<dyn ChatClient>, ConfigError> {
-    let (compaction, metrics) = (common.compaction, common.metrics);
+    let (compaction, metrics) = (shared.compaction, shared.metrics);
     let builder = match config.kind {
         Kind::OpenAiResponses => OpenAi::responses(""),
         Kind::OpenAiChat => OpenAi::chat(""),
         Kind::Anthropic => Anthropic::new(""),
         Kind::Gemini => Gemini::new(""),
         Kind::Foundry => Foundry::new(config.base_url.as_deref().unwrap_or_default(), ""),
-        Kind::Demo => return keeps(config, demo(metrics)),
+        Kind::Demo => return check_history(config, demo(metrics)),
     };
     let mut builder = builder
         .any_model()
         .upstream(config.name.clone())
-        .transport(Arc::clone(&common.transport))
+        .transport(Arc::clone(&shared.transport))
         .tool_history(compaction.strategy)
-        .memory(common.memory)
+        .memory(shared.memory)
         .bounds(Bounds {
-            body_bytes: common.answer_bytes,
-            answer_bytes: common.answer_bytes,
+            body_bytes: shared.answer_bytes,
+            answer_bytes: shared.answer_bytes,
             ..Bounds::default()
         })
         .observer(Arc::new(metrics.clone()));
@@ -59,7 +59,7 @@ pub(super) fn make(
         builder = builder.text_markers(compaction.markers.clone());
     }
     let built = sign(builder, &config.credential).build();
-    keeps(config, built.map_err(|error| refused(config, &error))?)
+    check_history(config, built.map_err(|error| refused(config, &error))?)
 }
 
 fn demo(metrics: &Metrics) -> Arc<dyn ChatClient> {
@@ -85,7 +85,7 @@ fn sign(builder: ClientBuilder, credential: &Credential) -> ClientBuilder {
 }
 
 /// A client that can keep conversations where it is to keep them.
-fn keeps(
+fn check_history(
     config: &UpstreamConfig,
     client: Arc<dyn ChatClient>,
 ) -> Result<Arc<dyn ChatClient>, ConfigError> {

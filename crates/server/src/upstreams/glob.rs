@@ -1,7 +1,7 @@
 //! Names of models with `*` for anything.
 
 /// Whether a name fits a pattern. Takes time in proportion to the product of the lengths at worst.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else {
@@ -27,13 +27,13 @@ pub(super) fn is_exact(pattern: &str) -> bool {
 }
 
 /// How much of a name a pattern says.
-pub(super) fn said(pattern: &str) -> usize {
+pub(super) fn literal_length(pattern: &str) -> usize {
     pattern.chars().filter(|letter| *letter != '*').count()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches;
 
     #[test]
     fn a_star_is_anything() {
@@ -48,7 +48,7 @@ mod tests {
             ("a*b*c", "abbc"),
             ("a**c", "ac"),
         ] {
-            assert!(fits(pattern, name), "{pattern} {name}");
+            assert!(matches(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [
             ("a", "ab"),
@@ -59,7 +59,7 @@ mod tests {
             ("a*a", "a"),
             ("", "a"),
         ] {
-            assert!(!fits(pattern, name), "{pattern} {name}");
+            assert!(!matches(pattern, name), "{pattern} {name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whom a server asks: the upstreams of the configuration, and which of them a model's name means.
+//! The upstreams of the configuration, and which of them serves a model.
 //!
 //! A name is looked up in this order: `agent/ID`, `UPSTREAM/name`, a name in some upstream's
 //! `models`, the pattern there that says most of it, and of two that say as much the one that is
@@ -37,7 +37,7 @@ pub struct Upstream {
     pub history: HistoryLocation,
     /// Bare names that go here, with `*` for anything.
     pub models: Vec<String>,
-    /// Tokens that the windows of its models hold, if it is said.
+    /// Tokens that the context windows of its models hold, if configured.
     pub window: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Upstream {
 pub struct Route {
     /// The agent, if the name is one's.
     pub agent: Option<Arc<AgentConfig>>,
-    /// Whom to ask.
+    /// The upstream that serves it.
     pub upstream: Arc<Upstream>,
     /// The vendor's name of the model; none for the built-in one.
     pub model: Option<String>,
@@ -76,11 +76,11 @@ impl Upstreams {
     /// The clients for a configuration. No upstream is called yet.
     pub fn of(config: &Config) -> Result<Self, ConfigError> {
         let memory = MemoryBudget::new(config.limits.working_memory());
-        Self::watched(config, &Metrics::new(), &memory)
+        Self::with_metrics(config, &Metrics::new(), &memory)
     }
 
     /// The same, with retries and breakers counted, and the memory that answers take.
-    pub fn watched(
+    pub fn with_metrics(
         config: &Config,
         metrics: &Metrics,
         memory: &MemoryBudget,
@@ -94,7 +94,7 @@ impl Upstreams {
             key: "upstream".to_owned(),
             problem: format!("no connections can be made: {error}"),
         })?;
-        let common = client::Common {
+        let shared = client::SharedSettings {
             compaction: &config.compaction,
             transport: Arc::new(transport),
             metrics,
@@ -108,7 +108,7 @@ impl Upstreams {
             all.push(Arc::new(Upstream {
                 name: upstream.name.clone(),
                 kind: upstream.kind,
-                client: client::make(upstream, &common)?,
+                client: client::make(upstream, &shared)?,
                 history: upstream.history,
                 models: upstream.models.clone(),
                 window: upstream.window,
@@ -121,14 +121,14 @@ impl Upstreams {
             agents: config.agents.iter().map(named).collect(),
         };
         for agent in &config.agents {
-            upstreams.answers(agent)?;
+            upstreams.check_model(agent)?;
         }
         Ok(upstreams)
     }
 
     /// Whether an upstream serves the model of an agent, which must not be another agent.
-    fn answers(&self, agent: &AgentConfig) -> Result<(), ConfigError> {
-        let problem = match self.plain(&agent.model) {
+    fn check_model(&self, agent: &AgentConfig) -> Result<(), ConfigError> {
+        let problem = match self.route_upstream(&agent.model) {
             _ if agent.model.starts_with("agent/") => {
                 "an agent cannot be the model of another one".to_owned()
             }
@@ -160,17 +160,17 @@ impl Upstreams {
     /// What a name means, if it means something.
     pub(super) fn find(&self, model: &str) -> Option<Route> {
         let Some(id) = model.strip_prefix("agent/") else {
-            return self.plain(model);
+            return self.route_upstream(model);
         };
         let agent = self.agents.get(id)?;
         Some(Route {
             agent: Some(Arc::clone(agent)),
-            ..self.plain(&agent.model)?
+            ..self.route_upstream(&agent.model)?
         })
     }
 
     /// What a name means that is no agent's.
-    fn plain(&self, model: &str) -> Option<Route> {
+    fn route_upstream(&self, model: &str) -> Option<Route> {
         if let Some((name, rest)) = model.split_once('/')
             && let Some(upstream) = self.by_name.get(name).and_then(|at| self.all.get(*at))
         {
@@ -180,14 +180,14 @@ impl Upstreams {
             let patterns = upstream.models.iter();
             patterns.map(move |pattern| (pattern.as_str(), upstream))
         });
-        let fitting: Vec<_> = patterns
-            .filter(|(pattern, _)| glob::fits(pattern, model))
+        let matching: Vec<_> = patterns
+            .filter(|(pattern, _)| glob::matches(pattern, model))
             .collect();
-        // Of those that say as much the last would win, so they are looked at from the end.
-        let (_, upstream) = fitting
+        // `max_by_key` returns the last maximum, and the first in the file is to win: reverse them.
+        let (_, upstream) = matching
             .into_iter()
             .rev()
-            .max_by_key(|(pattern, _)| (glob::is_exact(pattern), glob::said(pattern)))?;
+            .max_by_key(|(pattern, _)| (glob::is_exact(pattern), glob::literal_length(pattern)))?;
         Some(route(upstream, model))
     }
 

@@ -115,7 +115,9 @@ async fn answer(
         _ => serde_json::Value::Null,
     };
     let reply = match (first.starts_with("POST"), result.is_null()) {
-        (false, _) => "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n".to_owned(),
+        (false, _) => {
+            "HTTP/1.1 405 Method Not AllowedTools\r\ncontent-length: 0\r\n\r\n".to_owned()
+        }
         (true, true) => "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n".to_owned(),
         (true, false) => {
             let id = &request["id"];

@@ -53,6 +53,8 @@ async fn every_metric_keeps_its_name_and_kind() {
         ("gen_ai_invoke_agent_duration_seconds", "histogram"),
         ("http_server_active_requests", "gauge"),
         ("http_server_request_duration_seconds", "histogram"),
+        ("throughline_history_bytes", "gauge"),
+        ("throughline_history_limit_bytes", "gauge"),
         ("throughline_http_connections", "gauge"),
         ("throughline_http_connections_refused_total", "counter"),
         ("throughline_http_streams", "gauge"),

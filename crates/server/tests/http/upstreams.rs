@@ -124,7 +124,8 @@ async fn retries_and_breakers_are_counted() {
     );
     let metrics = throughline::telemetry::Metrics::new();
     let config = config(&file, &[("VENDOR_KEY", KEY)]);
-    let upstreams = Upstreams::watched(&config, &metrics, &MemoryBudget::new(1 << 30)).unwrap();
+    let upstreams =
+        Upstreams::with_metrics(&config, &metrics, &MemoryBudget::new(1 << 30)).unwrap();
     assert_eq!(ask(&upstreams, "m", HistoryOwner::Caller).await, "yes");
     assert!(
         metrics.to_prometheus().contains("\"v\""),

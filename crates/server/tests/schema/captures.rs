@@ -20,9 +20,9 @@ fn outcome(path: &str, body: &Value) -> Result<(), String> {
     }
     match CreateRequest::parse(body.to_string().as_bytes()) {
         Ok(request) => {
-            let kept = request.kept();
-            let again = CreateRequest::of_kept(&kept).unwrap();
-            assert_eq!(again.kept(), kept);
+            let kept = request.stored_body();
+            let again = CreateRequest::from_stored(&kept).unwrap();
+            assert_eq!(again.stored_body(), kept);
             assert!(again.input().is_empty());
             Ok(())
         }

@@ -16,7 +16,7 @@ use throughline_store::RunId;
 use throughline_testkit::{Rng, property};
 
 use crate::schema::grammar::check;
-use crate::schema::runs::{Fate, Told, known, labels, run, tool_list};
+use crate::schema::runs::{Fate, Told, known, run, tool_index, tool_list};
 use crate::schema::support::{context, projected};
 
 /// A context with tools of ours, and sometimes calls of the history.
@@ -27,7 +27,7 @@ fn staged(rng: &mut Rng, dialect: Dialect) -> ResponseContext {
         r#"{"model":"demo","include":["message.output_text.logprobs","reasoning.encrypted_content"]}"#,
     ]);
     let mut context = context(body, dialect);
-    context.labels = labels();
+    context.tool_index = tool_index();
     if rng.chance(0.2) {
         context.lists = vec![tool_list()];
     }
@@ -233,7 +233,7 @@ fn listed(told: &Told, dialect: Dialect) -> Vec<Item> {
     let asked: Vec<_> = asked.map(|asked| (told.context.run, asked)).collect();
     let listing = Listing {
         dialect,
-        labels: &told.context.labels,
+        tool_index: &told.context.tool_index,
         seals: told.context.request.seals_reasoning(),
         summarizes: told.context.request.summarizes(),
         model: "demo",

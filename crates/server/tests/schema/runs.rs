@@ -10,7 +10,7 @@ use throughline_model::{
     Role, Source, Status, Stop, Text, ToolCall, Usage, Vendor, Wire,
 };
 use throughline_server::api::openai::items::{
-    AwaitingApproval, KnownCall, Labels, ServerTool, ToolList,
+    AwaitingApproval, KnownCall, ServerTool, ToolIndex, ToolList,
 };
 use throughline_server::api::openai::responses::wire::{Ending, ResponseContext};
 use throughline_store::{ApprovalId, RunId, ThreadId};
@@ -62,8 +62,8 @@ struct Maker<'r> {
 }
 
 /// The tools that run on the server in generated runs.
-pub(crate) fn labels() -> Labels {
-    let mut labels = Labels::new();
+pub(crate) fn tool_index() -> ToolIndex {
+    let mut tool_index = ToolIndex::new();
     for (name, asks) in [
         ("get_order", false),
         ("find_order", false),
@@ -74,9 +74,9 @@ pub(crate) fn labels() -> Labels {
             name: name.to_owned(),
             asks,
         };
-        labels.insert(name, tool);
+        tool_index.insert(name, tool);
     }
-    labels
+    tool_index
 }
 
 /// The list of tools of their server.

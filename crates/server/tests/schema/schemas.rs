@@ -14,7 +14,7 @@ use throughline_store::RunId;
 use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::{Rng, property};
 
-use crate::schema::runs::{Fate, known, labels, run, tool_list};
+use crate::schema::runs::{Fate, known, run, tool_index, tool_list};
 use crate::schema::support::{context, ending, fixture, projected};
 
 /// Two descriptions and which of their schemas each event has.
@@ -153,7 +153,7 @@ const BODIES: [&str; 7] = [
 fn staged(rng: &mut Rng, dialect: Dialect) -> ResponseContext {
     let body = *rng.pick(&BODIES);
     let mut context = context(body, dialect);
-    context.labels = labels();
+    context.tool_index = tool_index();
     if rng.chance(0.3) {
         context.lists = vec![tool_list()];
     }
@@ -349,9 +349,9 @@ fn listed(body: &Value) -> Vec<Item> {
     let messages: Vec<Message> = parts
         .filter_map(|part| match part {
             InputPart::Messages(messages) => Some(messages.clone()),
-            InputPart::CompactionToken { brought, .. } => Some(vec![
-                brought.compaction_token.message("cmp_1", &brought.seal),
-            ]),
+            InputPart::CompactionToken { token, .. } => {
+                Some(vec![token.content.message("cmp_1", &token.seal)])
+            }
             InputPart::Reference { .. } | InputPart::Approval { .. } => None,
         })
         .flatten()
@@ -366,7 +366,7 @@ fn listed(body: &Value) -> Vec<Item> {
         .collect();
     let listing = Listing {
         dialect: Dialect::OpenAi,
-        labels: &labels(),
+        tool_index: &tool_index(),
         seals: true,
         summarizes: false,
         model: "demo",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline::{RunEvent, StopReason};
 use throughline_model::Stop;
 use throughline_server::Dialect;
-use throughline_server::api::openai::items::Labels;
+use throughline_server::api::openai::items::ToolIndex;
 use throughline_server::api::openai::responses::wire::{
     CreateRequest, Ending, Frame, Projector, ResponseContext,
 };
@@ -35,7 +35,7 @@ pub(crate) fn context(body: &str, dialect: Dialect) -> ResponseContext {
         previous: None,
         request: request(body),
         dialect,
-        labels: Labels::new(),
+        tool_index: ToolIndex::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
         ignored: Vec::new(),

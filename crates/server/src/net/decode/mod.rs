@@ -32,31 +32,31 @@ impl Encoding {
 
 /// Why a body is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum DecodeError {
     TooLarge,
     GrowsTooMuch,
     Damaged,
 }
 
 /// Below this size the decompression ratio is not checked.
-const SMALL: usize = 1 << 20;
+const UNCHECKED_SIZE: usize = 1 << 20;
 
 /// The largest window of zstd, as a power of two: what decompressing may take of memory.
-const WINDOW: u32 = 23;
+const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// What inflating takes of memory: a window of 32 KiB, and tables.
-const INFLATE: usize = 64 << 10;
+const INFLATE_MEMORY: usize = 64 << 10;
 
 /// Takes a body in pieces and gives it decompressed.
 pub(super) struct Decoder {
-    coding: Coding,
+    state: DecoderState,
     /// Bytes taken in.
     taken: usize,
     most: usize,
     ratio: u64,
 }
 
-enum Coding {
+enum DecoderState {
     Identity(Sink),
     Gzip(GzDecoder<Sink>),
     Deflate {
@@ -74,12 +74,12 @@ enum Coding {
 
 impl Decoder {
     /// At most so many bytes before and after, and at most so many times as many after.
-    pub(super) fn new(encoding: Encoding, most: usize, ratio: u64) -> Result<Self, Refused> {
+    pub(super) fn new(encoding: Encoding, most: usize, ratio: u64) -> Result<Self, DecodeError> {
         let sink = Sink::new(most);
-        let coding = match encoding {
-            Encoding::Identity => Coding::Identity(sink),
-            Encoding::Gzip => Coding::Gzip(GzDecoder::new(sink)),
-            Encoding::Deflate => Coding::Deflate {
+        let state = match encoding {
+            Encoding::Identity => DecoderState::Identity(sink),
+            Encoding::Gzip => DecoderState::Gzip(GzDecoder::new(sink)),
+            Encoding::Deflate => DecoderState::Deflate {
                 // What HTTP calls deflate has the head of zlib.
                 decoder: Decompress::new(true),
                 sink,
@@ -88,9 +88,9 @@ impl Decoder {
             Encoding::Zstd => {
                 let mut decoder = DCtx::create();
                 decoder
-                    .set_parameter(DParameter::WindowLogMax(WINDOW))
-                    .map_err(|_| Refused::Damaged)?;
-                Coding::Zstd {
+                    .set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))
+                    .map_err(|_| DecodeError::Damaged)?;
+                DecoderState::Zstd {
                     decoder,
                     sink,
                     whole: true,
@@ -98,7 +98,7 @@ impl Decoder {
             }
         };
         Ok(Self {
-            coding,
+            state,
             taken: 0,
             most,
             ratio,
@@ -112,77 +112,81 @@ impl Decoder {
 
     /// The memory that decompressing takes.
     pub(super) fn window(&self) -> usize {
-        match &self.coding {
-            Coding::Identity(_) => 0,
-            Coding::Gzip(_) | Coding::Deflate { .. } => INFLATE,
-            Coding::Zstd { decoder, .. } => decoder.sizeof(),
+        match &self.state {
+            DecoderState::Identity(_) => 0,
+            DecoderState::Gzip(_) | DecoderState::Deflate { .. } => INFLATE_MEMORY,
+            DecoderState::Zstd { decoder, .. } => decoder.sizeof(),
         }
     }
 
     fn sink(&self) -> &Sink {
-        match &self.coding {
-            Coding::Identity(sink) | Coding::Deflate { sink, .. } | Coding::Zstd { sink, .. } => {
-                sink
-            }
-            Coding::Gzip(decoder) => decoder.get_ref(),
+        match &self.state {
+            DecoderState::Identity(sink)
+            | DecoderState::Deflate { sink, .. }
+            | DecoderState::Zstd { sink, .. } => sink,
+            DecoderState::Gzip(decoder) => decoder.get_ref(),
         }
     }
 
     fn sink_mut(&mut self) -> &mut Sink {
-        match &mut self.coding {
-            Coding::Identity(sink) | Coding::Deflate { sink, .. } | Coding::Zstd { sink, .. } => {
-                sink
-            }
-            Coding::Gzip(decoder) => decoder.get_mut(),
+        match &mut self.state {
+            DecoderState::Identity(sink)
+            | DecoderState::Deflate { sink, .. }
+            | DecoderState::Zstd { sink, .. } => sink,
+            DecoderState::Gzip(decoder) => decoder.get_mut(),
         }
     }
 
     /// Take in a piece.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), Refused> {
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), DecodeError> {
         self.taken = self.taken.saturating_add(piece.len());
         if self.taken > self.most {
-            return Err(Refused::TooLarge);
+            return Err(DecodeError::TooLarge);
         }
         let grown = self.ratio.saturating_mul(self.taken as u64);
-        let allowed = usize::try_from(grown).unwrap_or(usize::MAX).max(SMALL);
+        let allowed = usize::try_from(grown)
+            .unwrap_or(usize::MAX)
+            .max(UNCHECKED_SIZE);
         self.sink_mut().allowed = allowed;
-        let done = match &mut self.coding {
-            Coding::Identity(sink) => sink.write_all(piece),
-            Coding::Gzip(decoder) => decoder.write_all(piece),
-            Coding::Deflate {
+        let done = match &mut self.state {
+            DecoderState::Identity(sink) => sink.write_all(piece),
+            DecoderState::Gzip(decoder) => decoder.write_all(piece),
+            DecoderState::Deflate {
                 decoder,
                 sink,
                 whole,
             } => inflate(decoder, sink, whole, piece),
-            Coding::Zstd {
+            DecoderState::Zstd {
                 decoder,
                 sink,
                 whole,
-            } => unpack(decoder, sink, whole, piece),
+            } => decompress_zstd(decoder, sink, whole, piece),
         };
-        done.map_err(|_| self.sink().full.unwrap_or(Refused::Damaged))
+        done.map_err(|_| self.sink().full.unwrap_or(DecodeError::Damaged))
     }
 
     /// The whole, if it is whole.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, Refused> {
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, DecodeError> {
         // Nothing compressed is nothing.
         if self.taken > 0 {
-            let ended = match &mut self.coding {
-                Coding::Identity(_) => Ok(()),
-                Coding::Gzip(decoder) => decoder.try_finish(),
-                Coding::Deflate { whole, .. } | Coding::Zstd { whole, .. } => match whole {
-                    true => Ok(()),
-                    false => Err(io::Error::other("broken off")),
-                },
+            let ended = match &mut self.state {
+                DecoderState::Identity(_) => Ok(()),
+                DecoderState::Gzip(decoder) => decoder.try_finish(),
+                DecoderState::Deflate { whole, .. } | DecoderState::Zstd { whole, .. } => {
+                    match whole {
+                        true => Ok(()),
+                        false => Err(io::Error::other("broken off")),
+                    }
+                }
             };
-            ended.map_err(|_| self.sink().full.unwrap_or(Refused::Damaged))?;
+            ended.map_err(|_| self.sink().full.unwrap_or(DecodeError::Damaged))?;
         }
         Ok(std::mem::take(&mut self.sink_mut().bytes))
     }
 }
 
-/// How much is decompressed before it is looked at.
-const ROOM: usize = 128 * 1024;
+/// How many bytes are decompressed before the limits are checked.
+const OUTPUT_CHUNK: usize = 128 * 1024;
 
 fn inflate(
     decoder: &mut Decompress,
@@ -190,7 +194,7 @@ fn inflate(
     whole: &mut bool,
     piece: &[u8],
 ) -> io::Result<()> {
-    let mut room = vec![0; ROOM];
+    let mut room = vec![0; OUTPUT_CHUNK];
     let mut rest = piece;
     loop {
         let (taken, given) = (decoder.total_in(), decoder.total_out());
@@ -208,7 +212,9 @@ fn inflate(
             }
             // Something stands behind the end.
             Status::StreamEnd => return Err(io::Error::other("more than one body")),
-            Status::Ok | Status::BufError if rest.is_empty() && given < ROOM => return Ok(()),
+            Status::Ok | Status::BufError if rest.is_empty() && given < OUTPUT_CHUNK => {
+                return Ok(());
+            }
             Status::BufError if taken == 0 && given == 0 => {
                 return Err(io::Error::other("no progress"));
             }
@@ -217,14 +223,14 @@ fn inflate(
     }
 }
 
-fn unpack(
+fn decompress_zstd(
     decoder: &mut DCtx<'static>,
     sink: &mut Sink,
     whole: &mut bool,
     piece: &[u8],
 ) -> io::Result<()> {
     let mut input = InBuffer::around(piece);
-    let mut room = vec![0; ROOM];
+    let mut room = vec![0; OUTPUT_CHUNK];
     loop {
         let mut output = OutBuffer::around(&mut room[..]);
         let hint = decoder
@@ -245,7 +251,7 @@ struct Sink {
     bytes: Vec<u8>,
     most: usize,
     allowed: usize,
-    full: Option<Refused>,
+    full: Option<DecodeError>,
 }
 
 impl Sink {
@@ -253,7 +259,7 @@ impl Sink {
         Self {
             bytes: Vec::new(),
             most,
-            allowed: SMALL,
+            allowed: UNCHECKED_SIZE,
             full: None,
         }
     }
@@ -262,13 +268,13 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let after = self.bytes.len().saturating_add(piece.len());
-        let refused = match after {
-            after if after > self.most => Some(Refused::TooLarge),
-            after if after > self.allowed => Some(Refused::GrowsTooMuch),
+        let error = match after {
+            after if after > self.most => Some(DecodeError::TooLarge),
+            after if after > self.allowed => Some(DecodeError::GrowsTooMuch),
             _ => None,
         };
-        if let Some(refused) = refused {
-            self.full = Some(refused);
+        if let Some(error) = error {
+            self.full = Some(error);
             return Err(io::Error::other("too large"));
         }
         self.bytes.extend_from_slice(piece);

@@ -4,7 +4,7 @@ use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use throughline_testkit::{Rng, chunks, mutate, property};
 
-use super::{Decoder, Encoding, Refused, SMALL};
+use super::{DecodeError, Decoder, Encoding, UNCHECKED_SIZE};
 
 const ALL: [Encoding; 4] = [
     Encoding::Identity,
@@ -34,7 +34,7 @@ fn decode<'p>(
     encoding: Encoding,
     pieces: impl IntoIterator<Item = &'p [u8]>,
     (most, ratio): (usize, u64),
-) -> Result<Vec<u8>, Refused> {
+) -> Result<Vec<u8>, DecodeError> {
     let mut decoder = Decoder::new(encoding, most, ratio)?;
     for piece in pieces {
         decoder.push(piece)?;
@@ -63,7 +63,7 @@ fn chunk_boundaries_do_not_show() {
             match decode(encoding, pieces, WIDE) {
                 Ok(found) if found == plain => {}
                 Ok(found) => return Err(format!("{encoding:?}: {} bytes", found.len())),
-                Err(refused) => return Err(format!("{encoding:?}: {refused:?}")),
+                Err(error) => return Err(format!("{encoding:?}: {error:?}")),
             }
         }
         Ok(())
@@ -113,13 +113,13 @@ fn bombs_stop_at_the_limits() {
     for encoding in [Encoding::Gzip, Encoding::Deflate, Encoding::Zstd] {
         let packed = encode(encoding, &bomb);
         let found = decode(encoding, [&packed[..]], (8 << 20, 1_000_000));
-        assert_eq!(found, Err(Refused::TooLarge), "{encoding:?}");
+        assert_eq!(found, Err(DecodeError::TooLarge), "{encoding:?}");
         let found = decode(encoding, [&packed[..]], (64 << 20, 10));
-        assert_eq!(found, Err(Refused::GrowsTooMuch), "{encoding:?}");
-        let small = encode(encoding, &bomb[..SMALL]);
+        assert_eq!(found, Err(DecodeError::GrowsTooMuch), "{encoding:?}");
+        let small = encode(encoding, &bomb[..UNCHECKED_SIZE]);
         assert_eq!(
             decode(encoding, [&small[..]], (64 << 20, 2)).unwrap().len(),
-            SMALL
+            UNCHECKED_SIZE
         );
     }
 }
@@ -133,6 +133,6 @@ fn a_window_that_takes_much_memory_is_refused() {
     let packed = encoder.finish().unwrap();
     assert_eq!(
         decode(Encoding::Zstd, [&packed[..]], WIDE),
-        Err(Refused::Damaged)
+        Err(DecodeError::Damaged)
     );
 }

@@ -1,5 +1,5 @@
-//! A conversation in short that a client carries for us: the string in the `encrypted_content` of a
-//! `compaction` item.
+//! Compaction tokens: the `encrypted_content` of a `compaction` item, a compacted conversation that the
+//! client stores.
 //!
 //! It is `tlc1.`, base 64 of an object, a dot and a seal in hexadecimal digits. The seal is the
 //! store's, for one tenant: a token that was changed or made elsewhere does not open. It is signed, not
@@ -15,7 +15,7 @@ use throughline_model::json::{
 use throughline_model::{Content, Message, Role, Source};
 
 /// How every token begins, before the number of its version.
-const MARK: &str = "tlc";
+const PREFIX: &str = "tlc";
 
 /// The version that is written.
 const VERSION: &str = "1";
@@ -24,7 +24,7 @@ const VERSION: &str = "1";
 pub(crate) const PURPOSE: &str = "compaction item";
 
 /// The longest token, in characters, as in OpenAI's description.
-pub(crate) const LONGEST: usize = 20_971_520;
+pub(crate) const MAX_LENGTH: usize = 20_971_520;
 
 /// Why a token cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,10 +37,10 @@ pub enum BadCompactionToken {
     Newer,
 }
 
-/// A conversation in short.
+/// A compacted conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionToken {
-    /// What was said and done.
+    /// What the messages were about.
     pub text: String,
     /// Who asserted what it stands for.
     pub sources: Vec<String>,
@@ -52,7 +52,7 @@ pub struct CompactionToken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedToken {
     /// What is in it.
-    pub compaction_token: CompactionToken,
+    pub content: CompactionToken,
     /// The seal that it came with.
     pub seal: [u8; 16],
 }
@@ -91,7 +91,7 @@ impl CompactionToken {
     /// The item that a client carries.
     pub fn item(&self, id: &str, seal: &[u8; 16]) -> RawJson {
         let bytes = STANDARD.encode(self.bytes().get());
-        let sealed = format!("{MARK}{VERSION}.{bytes}.{}", digits(seal));
+        let sealed = format!("{PREFIX}{VERSION}.{bytes}.{}", to_hex(seal));
         RawJson::object(|object| {
             object
                 .str("id", id)
@@ -106,13 +106,13 @@ impl CompactionToken {
     }
 
     /// Whether a message of a history is what a token with this seal became.
-    pub fn became(message: &Message, seal: &[u8; 16]) -> bool {
-        kept(message).is_some_and(|(_, known, _)| known == *seal)
+    pub fn produced(message: &Message, seal: &[u8; 16]) -> bool {
+        stored_token(message).is_some_and(|(_, known, _)| known == *seal)
     }
 
     /// The id of its item: the same for the same.
     pub fn id(seal: &[u8; 16]) -> String {
-        format!("cmp_{}", digits(seal))
+        format!("cmp_{}", to_hex(seal))
     }
 
     /// The message that it becomes in a history. It has no speaker: its source says that it is a
@@ -128,7 +128,7 @@ impl CompactionToken {
                 ..self.clone()
             };
             summary.members_of(rest.bytes().without(|key| key == "text").get());
-            summary.str("item", id).str("seal", &digits(seal));
+            summary.str("item", id).str("seal", &to_hex(seal));
             summary.end();
         }));
         message
@@ -136,8 +136,8 @@ impl CompactionToken {
 }
 
 /// The item that a message of a history came as, and its id.
-pub(crate) fn carried(message: &Message) -> Option<(String, RawJson)> {
-    let (id, seal, rest) = kept(message)?;
+pub(crate) fn item_of(message: &Message) -> Option<(String, RawJson)> {
+    let (id, seal, rest) = stored_token(message)?;
     let compaction_token = CompactionToken {
         text: message.text(),
         ..rest
@@ -147,14 +147,14 @@ pub(crate) fn carried(message: &Message) -> Option<(String, RawJson)> {
 }
 
 /// What a message keeps of its token: id, seal, and all but the text.
-fn kept(message: &Message) -> Option<(String, [u8; 16], CompactionToken)> {
+fn stored_token(message: &Message) -> Option<(String, [u8; 16], CompactionToken)> {
     if message.source != Some(Source::Summary) {
         return None;
     }
     let meta = message.meta.as_ref()?.value();
     let summary = meta.get("summary")?;
     let id = summary.get("item")?.as_str()?.into_owned();
-    let seal = seal_of(&summary.get("seal")?.as_str()?)?;
+    let seal = seal_from_hex(&summary.get("seal")?.as_str()?)?;
     let known = RawJson::object(|object| {
         object
             .members_of(RawJson::of(summary).get())
@@ -166,7 +166,7 @@ fn kept(message: &Message) -> Option<(String, [u8; 16], CompactionToken)> {
 /// Decode a token; `None` if the string is not one of ours. The caller still has to check the
 /// seal.
 pub(crate) fn open(sealed: &str) -> Option<Result<OpenedToken, BadCompactionToken>> {
-    let rest = sealed.strip_prefix(MARK)?;
+    let rest = sealed.strip_prefix(PREFIX)?;
     let (version, rest) = rest.split_once('.')?;
     if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -182,19 +182,19 @@ fn read(rest: &str) -> Option<OpenedToken> {
     let bytes = String::from_utf8(STANDARD.decode(bytes).ok()?).ok()?;
     let value = parse_with(&bytes, Limits::default()).ok()?;
     let compaction_token = CompactionToken::read(&value)?;
-    let seal = seal_of(seal)?;
+    let seal = seal_from_hex(seal)?;
     // One token, one spelling: what is sealed is what was written.
     (compaction_token.bytes().get() == bytes).then_some(OpenedToken {
-        compaction_token,
+        content: compaction_token,
         seal,
     })
 }
 
-fn digits(seal: &[u8; 16]) -> String {
+fn to_hex(seal: &[u8; 16]) -> String {
     seal.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn seal_of(text: &str) -> Option<[u8; 16]> {
+fn seal_from_hex(text: &str) -> Option<[u8; 16]> {
     let digits = text.as_bytes();
     if digits.len() != 32 || digits.iter().any(u8::is_ascii_uppercase) {
         return None;
@@ -209,7 +209,7 @@ fn seal_of(text: &str) -> Option<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     use super::{
-        BadCompactionToken, CompactionToken, Message, OpenedToken, Source, Value, carried, open,
+        BadCompactionToken, CompactionToken, Message, OpenedToken, Source, Value, item_of, open,
     };
 
     fn compaction_token() -> CompactionToken {
@@ -234,11 +234,11 @@ mod tests {
                 of,
                 ..compaction_token()
             };
-            let brought = OpenedToken {
-                compaction_token: compaction_token.clone(),
+            let token = OpenedToken {
+                content: compaction_token.clone(),
                 seal: [7; 16],
             };
-            assert_eq!(open(&sealed(&compaction_token)), Some(Ok(brought)));
+            assert_eq!(open(&sealed(&compaction_token)), Some(Ok(token)));
         }
     }
 
@@ -266,8 +266,8 @@ mod tests {
             let changed = String::from_utf8(bytes).unwrap();
             let opened = open(&changed).unwrap();
             // What can still be read is other than what was sealed.
-            if let Ok(brought) = opened {
-                assert!(brought.compaction_token != compaction_token() || brought.seal != [7; 16]);
+            if let Ok(token) = opened {
+                assert!(token.content != compaction_token() || token.seal != [7; 16]);
             }
         }
         for place in "tlc1.".len()..sealed.len() {
@@ -285,17 +285,17 @@ mod tests {
         assert_eq!(message.source, Some(Source::Summary));
         assert_eq!(message.text(), compaction_token().text);
         let stored = Message::from_json(&message.to_json()).unwrap();
-        let (id, item) = carried(&stored).unwrap();
+        let (id, item) = item_of(&stored).unwrap();
         assert_eq!(
             (id.as_str(), item),
             ("cmp_1", compaction_token().item("cmp_1", &[7; 16]))
         );
         assert!(
-            CompactionToken::became(&stored, &[7; 16])
-                && !CompactionToken::became(&stored, &[8; 16])
+            CompactionToken::produced(&stored, &[7; 16])
+                && !CompactionToken::produced(&stored, &[8; 16])
         );
         let mut claimed = message;
         claimed.source = Some(Source::Caller);
-        assert_eq!(carried(&claimed), None);
+        assert_eq!(item_of(&claimed), None);
     }
 }

@@ -1,13 +1,12 @@
-//! Reasoning that a client carries for us: the string in `encrypted_content`.
+//! Envelopes: the string in `encrypted_content`, in which a client stores reasoning.
 //!
 //! Vendors demand their reasoning back exactly, signatures included, and a client of this API has
 //! one string to carry it in. Ours is base 64 of an object with a version, the vendor's format, the
 //! model, and the content in the record's own form; so a loop that stores nothing works with every
 //! vendor. It is encoded, not encrypted: its holder may read it, as with the vendor's own.
 //!
-//! Some vendors sign what is said or called, not what is thought; an item of this API has no place
-//! for that. Such a content travels in a reasoning item beside its own, and takes that one's place
-//! when both come back.
+//! Some vendors sign texts or calls instead of reasoning; items of this API have no member for that. Such
+//! a content travels in a reasoning item beside its own item, and replaces it when both come back.
 //!
 //! A string that does not begin like ours is another's and is left as it is.
 
@@ -20,7 +19,7 @@ use throughline_model::{Body, Content, Form, Path, Wire};
 const HEAD: &str = r#"{"throughline":"#;
 
 /// The same in base 64, as far as it does not depend on what follows.
-const MARK: &str = "eyJ0aHJvdWdobGluZSI6";
+const PREFIX: &str = "eyJ0aHJvdWdobGluZSI6";
 
 /// The version that is written.
 const VERSION: u64 = 1;
@@ -55,7 +54,7 @@ pub(crate) fn seal(content: &Content, model: &str) -> String {
 
 /// Open an envelope; `None` if the string is not one of ours.
 pub(crate) fn open(sealed: &str) -> Option<Result<Content, BadEnvelope>> {
-    sealed.starts_with(MARK).then(|| read(sealed))
+    sealed.starts_with(PREFIX).then(|| read(sealed))
 }
 
 fn read(sealed: &str) -> Result<Content, BadEnvelope> {
@@ -89,11 +88,11 @@ pub(crate) fn is_signed(content: &Content) -> bool {
 }
 
 /// The member under which a content keeps the id that a client knows it by.
-const NAMED: &str = "item_id";
+const ITEM_ID: &str = "item_id";
 
 /// The content with the id that a client knows it by. It is kept as a member that the record does
 /// not know, and no vendor sees it.
-pub(crate) fn named(content: Content, id: &str) -> Content {
+pub(crate) fn with_item_id(content: Content, id: &str) -> Content {
     let mut text = String::new();
     content.write_json(&mut text);
     let Ok(stored) = RawJson::new(&text) else {
@@ -101,16 +100,16 @@ pub(crate) fn named(content: Content, id: &str) -> Content {
     };
     let with = RawJson::object(|object| {
         object
-            .members_of(stored.without(|key| key == NAMED).get())
-            .str(NAMED, id);
+            .members_of(stored.without(|key| key == ITEM_ID).get())
+            .str(ITEM_ID, id);
     });
     Content::from_value(&with.value(), &Path::Root).unwrap_or(content)
 }
 
 /// The id that a client knows a content by, if it was opened from an envelope.
-pub(crate) fn name_of(content: &Content) -> Option<String> {
+pub(crate) fn item_id_of(content: &Content) -> Option<String> {
     let extra = content.extra.as_json()?.value();
-    let id = extra.get(NAMED)?.as_str()?;
+    let id = extra.get(ITEM_ID)?.as_str()?;
     Some(id.into_owned())
 }
 
@@ -121,7 +120,7 @@ mod tests {
 
     use base64::Engine as _;
 
-    use super::{BadEnvelope, Body, Content, STANDARD, name_of, named, open, seal};
+    use super::{BadEnvelope, Body, Content, STANDARD, item_id_of, open, seal, with_item_id};
 
     fn thinking() -> Content {
         let reasoning = Reasoning {
@@ -161,12 +160,12 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_beside_the_content() {
-        let content = named(named(thinking(), "rs_0"), "rs_1");
-        assert_eq!(name_of(&content).as_deref(), Some("rs_1"));
+        let content = with_item_id(with_item_id(thinking(), "rs_0"), "rs_1");
+        assert_eq!(item_id_of(&content).as_deref(), Some("rs_1"));
         assert_eq!(
             (&content.body, &content.vendor),
             (&thinking().body, &thinking().vendor)
         );
-        assert_eq!(name_of(&thinking()), None);
+        assert_eq!(item_id_of(&thinking()), None);
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn missing(path: &Path<'_>) -> ApiError {
 }
 
 /// A number outside its range, or a text or list that is too long.
-pub(crate) fn outside(path: &Path<'_>, code: &'static str, what: &str) -> ApiError {
+pub(crate) fn out_of_range(path: &Path<'_>, code: &'static str, what: &str) -> ApiError {
     ApiError::invalid(format!("Invalid '{path}': {what}."))
         .code(code)
         .param(path.to_string())
@@ -107,7 +107,7 @@ pub(crate) fn required<'a>(
 }
 
 /// A string of a closed set.
-pub(crate) fn word(
+pub(crate) fn one_of(
     parent: &Value<'_>,
     key: &str,
     known: &[&'static str],
@@ -152,7 +152,7 @@ pub(crate) fn integer(
         let what = format!(
             "integer below minimum value. Expected a value >= {least}, but got {found} instead"
         );
-        outside(&path, "integer_below_min_value", &what)
+        out_of_range(&path, "integer_below_min_value", &what)
     };
     let Some(number) = value.as_u64() else {
         let raw = value.raw();
@@ -179,7 +179,7 @@ fn above(path: &Path<'_>, kind: &str, most: impl std::fmt::Display, found: &str)
         "integer" => "integer_above_max_value",
         _ => "decimal_above_max_value",
     };
-    outside(path, code, &what)
+    out_of_range(path, code, &what)
 }
 
 /// A number of a range among the members.
@@ -202,7 +202,7 @@ pub(crate) fn decimal(
             let what = format!(
                 "decimal below minimum value. Expected a value >= {least}, but got {found} instead"
             );
-            Err(outside(&path, "decimal_below_min_value", &what))
+            Err(out_of_range(&path, "decimal_below_min_value", &what))
         }
         Some(number) if number > most => Err(above(&path, "decimal", most, value.raw())),
         Some(number) => Ok(Some(number)),
@@ -210,7 +210,7 @@ pub(crate) fn decimal(
 }
 
 /// Refuse a text of more characters than are allowed.
-pub(crate) fn no_longer(path: &Path<'_>, text: &str, most: usize) -> Result<(), ApiError> {
+pub(crate) fn check_length(path: &Path<'_>, text: &str, most: usize) -> Result<(), ApiError> {
     // A character has at least one byte, so nearly all texts need not be counted.
     if text.len() <= most || text.chars().count() <= most {
         return Ok(());
@@ -220,5 +220,5 @@ pub(crate) fn no_longer(path: &Path<'_>, text: &str, most: usize) -> Result<(), 
          length {} instead",
         text.chars().count()
     );
-    Err(outside(path, "string_above_max_length", &what))
+    Err(out_of_range(path, "string_above_max_length", &what))
 }

@@ -22,13 +22,13 @@ pub struct ServerTool {
 
 /// The tools that run here, by the name that models know. All others are the client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels {
+pub struct ToolIndex {
     served: BTreeMap<String, ServerTool>,
     /// Tools of the client that models know by another name or in another form.
     renamed: BTreeMap<String, ToolName>,
 }
 
-impl Labels {
+impl ToolIndex {
     /// No tool runs here.
     pub fn new() -> Self {
         Self::default()

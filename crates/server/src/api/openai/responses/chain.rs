@@ -12,19 +12,19 @@ use super::errors;
 use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
 use crate::api::openai::items::{
-    AwaitingApproval, Item, ItemId, Labels, Listing, MessagePosition, PositionedMessage,
+    AwaitingApproval, Item, ItemId, Listing, MessagePosition, PositionedMessage, ToolIndex,
     input_items,
 };
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Where each message of a chain stands, by who said it: what a run was given comes before what it
-/// said, and each answer of a model is a step.
-pub(super) fn spoken<'m>(
+/// Where each message of a chain stands: the input of a run comes before its output, and each answer of
+/// a model is a step.
+pub(super) fn positioned<'m>(
     messages: impl Iterator<Item = (RunId, &'m Message)>,
 ) -> Vec<PositionedMessage<'m>> {
     let mut now: Option<(RunId, u32)> = None;
-    let mut spoken = Vec::new();
+    let mut positioned = Vec::new();
     for (run, message) in messages {
         let mut next = match now {
             Some((known, next)) if known == run => next,
@@ -43,13 +43,13 @@ pub(super) fn spoken<'m>(
             _ => MessagePosition::Input,
         };
         now = Some((run, next));
-        spoken.push(PositionedMessage {
+        positioned.push(PositionedMessage {
             run,
             place,
             message,
         });
     }
-    spoken
+    positioned
 }
 
 /// All messages up to a node, oldest first.
@@ -79,19 +79,19 @@ pub(super) async fn entries(
 }
 
 /// How the items of a run's chain are listed.
-pub(super) struct Shown {
-    labels: Labels,
+pub(super) struct ListingOptions {
+    tool_index: ToolIndex,
     model: String,
     seals: bool,
     summarizes: bool,
     asked: Vec<(RunId, AwaitingApproval)>,
 }
 
-impl Shown {
+impl ListingOptions {
     /// With nothing known but the messages.
     fn plain() -> Self {
         Self {
-            labels: Labels::new(),
+            tool_index: ToolIndex::new(),
             model: String::new(),
             seals: false,
             summarizes: false,
@@ -100,7 +100,7 @@ impl Shown {
     }
 
     /// The same, with everything that is needed to send items back.
-    pub(super) fn carried(model: &str) -> Self {
+    pub(super) fn sealed_for(model: &str) -> Self {
         Self {
             model: model.to_owned(),
             seals: true,
@@ -114,7 +114,7 @@ impl Shown {
         let asked = asked.map(|asked| (journal.run.id, asked)).collect();
         Ok(match host {
             Some(host) => Self {
-                labels: host.labels(),
+                tool_index: host.tool_index(),
                 model: host.request.model().unwrap_or_default().to_owned(),
                 seals: host.request.seals_reasoning(),
                 summarizes: host.request.summarizes(),
@@ -127,26 +127,26 @@ impl Shown {
         })
     }
 
-    pub(super) fn items(&self, app: &App, spoken: &[PositionedMessage<'_>]) -> Vec<Item> {
+    pub(super) fn items(&self, app: &App, positioned: &[PositionedMessage<'_>]) -> Vec<Item> {
         let listing = Listing {
             dialect: dialect(app),
-            labels: &self.labels,
+            tool_index: &self.tool_index,
             seals: self.seals,
             summarizes: self.summarizes,
             model: &self.model,
             asked: &self.asked,
         };
-        input_items(spoken, &listing)
+        input_items(positioned, &listing)
     }
 }
 
 /// The items of one run, and what they were made from.
-pub(super) struct KeptRun {
+pub(super) struct RunItems {
     pub(super) items: Vec<Item>,
     pub(super) messages: Vec<Message>,
 }
 
-impl KeptRun {
+impl RunItems {
     /// Read a run; `None` if it is not there.
     pub(super) async fn read(
         app: &App,
@@ -161,11 +161,14 @@ impl KeptRun {
     }
 
     pub(super) fn of(app: &App, journal: &Journal) -> Result<Self, ApiError> {
-        let shown = Shown::of(journal)?;
+        let shown = ListingOptions::of(journal)?;
         let messages = journal.entries.iter();
         let messages: Vec<Message> = messages.map(|entry| entry.message.clone()).collect();
         let run = journal.run.id;
-        let items = shown.items(app, &spoken(messages.iter().map(|message| (run, message))));
+        let items = shown.items(
+            app,
+            &positioned(messages.iter().map(|message| (run, message))),
+        );
         Ok(Self { items, messages })
     }
 }
@@ -177,29 +180,29 @@ pub(super) fn run_of(message: &Message) -> Option<RunId> {
 }
 
 /// The newest item of a history that a client gave this name.
-pub(super) fn named(app: &App, history: &[Arc<Message>], id: &str) -> Option<Item> {
+pub(super) fn client_item(app: &App, history: &[Arc<Message>], id: &str) -> Option<Item> {
     let of = history.iter().filter_map(|message| {
         let said = message.source != Some(Source::Model);
         let run = run_of(message).filter(|_| said)?;
         Some((run, &**message))
     });
-    let items = Shown::plain().items(app, &spoken(of));
+    let items = ListingOptions::plain().items(app, &positioned(of));
     items.into_iter().rfind(|item| item.id == id)
 }
 
 /// An item of a history that a client sends again, as it was shown.
-pub(super) fn inherited(app: &App, history: &[Arc<Message>], id: &ItemId) -> Option<Item> {
+pub(super) fn history_item(app: &App, history: &[Arc<Message>], id: &ItemId) -> Option<Item> {
     let of = history.iter().filter_map(|message| {
         let run = run_of(message).filter(|run| *run == id.run)?;
         Some((run, &**message))
     });
-    let spoken = spoken(of);
-    if spoken.is_empty() {
+    let positioned = positioned(of);
+    if positioned.is_empty() {
         return None;
     }
     let name = id.to_string();
-    Shown::plain()
-        .items(app, &spoken)
+    ListingOptions::plain()
+        .items(app, &positioned)
         .into_iter()
         .find(|item| item.id == name)
 }

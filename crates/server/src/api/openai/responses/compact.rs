@@ -1,7 +1,7 @@
-//! `POST /v1/responses/compact`: a conversation in short, for a client to go on with.
+//! `POST /v1/responses/compact`: a compacted conversation that a client can continue.
 //!
-//! No model is asked: what users and instructions said comes back as it was, everything else as one
-//! sealed item. Nothing is stored, and what the conversation was made from stays as it is.
+//! No model is called: messages of users and instructions come back unchanged, everything else as one
+//! sealed item. Nothing is stored or changed.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use throughline_model::Message;
 use throughline_model::json::{ArrayWriter, RawJson, Value};
 use throughline_store::{RunId, TenantScope};
 
-use super::chain::{self, Shown};
+use super::chain::{self, ListingOptions};
 use super::resolve_input::resolve_input;
-use super::wire::{CompactionRequest, CreateRequest, Tally};
+use super::wire::{CompactionRequest, CreateRequest, UsageTotal};
 use super::{compaction_options, errors, input_tokens, stored_response};
 use crate::api::openai::items::{COMPACTION_PURPOSE, CompactionToken, InputItems, InputPart, Item};
 use crate::app::App;
@@ -54,28 +54,31 @@ pub(super) async fn compact(
         .param("input"));
     }
     let history = input_tokens::history(&app, &caller, &request).await?;
-    let said = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
+    let resolved = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
     let mut messages = history;
-    messages.extend(said.messages.into_iter().map(Arc::new));
+    messages.extend(resolved.messages.into_iter().map(Arc::new));
     let asked = CompactionRequest {
         fits_window: true,
         ..*request.compaction()
     };
     let policy = compaction_options::policy(&app.config.compaction, route.upstream.window, &asked);
     let short = condense(&messages, &policy);
-    let shown = Shown::carried(request.model().unwrap_or_default());
-    let items = items(
+    let shown = ListingOptions::sealed_for(request.model().unwrap_or_default());
+    let items = unchanged_items(
         &app,
         &shown,
         (&messages, RunId::from_bytes(name)),
         short.covers,
     );
-    let item = sealed(&app, &caller.scope, (&request, request.input()), &short);
-    Ok(json(StatusCode::OK, &body(&app, &items, &item, &short)))
+    let item = compaction_item(&app, &caller.scope, (&request, request.input()), &short);
+    Ok(json(
+        StatusCode::OK,
+        &response_body(&app, &items, &item, &short),
+    ))
 }
 
 /// Items that stay as they are.
-struct Staying {
+struct UnchangedItems {
     /// The words of users and instructions.
     before: Vec<Item>,
     /// Calls that wait, with what stands beside them.
@@ -83,31 +86,31 @@ struct Staying {
 }
 
 /// What stays of the messages. Those that were never stored are named after the request.
-fn items(
+fn unchanged_items(
     app: &App,
-    shown: &Shown,
+    shown: &ListingOptions,
     (messages, run): (&[Arc<Message>], RunId),
     covers: usize,
-) -> Staying {
+) -> UnchangedItems {
     let of = |message: &Arc<Message>| chain::run_of(message).unwrap_or(run);
-    let spoken = |messages: &[Arc<Message>]| {
+    let positioned = |messages: &[Arc<Message>]| {
         let all = messages.iter().map(|message| (of(message), &**message));
-        let spoken = chain::spoken(all);
-        shown.items(app, &spoken)
+        let positioned = chain::positioned(all);
+        shown.items(app, &positioned)
     };
-    let mut before = spoken(messages);
+    let mut before = positioned(messages);
     let count = match covers == messages.len() {
         true => before.len(),
-        false => spoken(&messages[..covers]).len(),
+        false => positioned(&messages[..covers]).len(),
     };
     let after = before.split_off(count.min(before.len()));
-    before.retain(stays);
-    Staying { before, after }
+    before.retain(is_unchanged);
+    UnchangedItems { before, after }
 }
 
-/// Whether an item stays as it is: what users and instructions said, and what another server put in
-/// short, which this server cannot read.
-fn stays(item: &Item) -> bool {
+/// Whether an item stays as it is: messages of users, instructions, and compacted conversations of other
+/// servers, which this server cannot read.
+fn is_unchanged(item: &Item) -> bool {
     let value = item.json.value();
     let is = |key: &str, word: &str| value.get(key).is_some_and(|found| found.is_str(word));
     let foreign = || {
@@ -118,16 +121,16 @@ fn stays(item: &Item) -> bool {
 }
 
 /// The item with everything else in it.
-pub(super) fn sealed(
+pub(super) fn compaction_item(
     app: &App,
     scope: &TenantScope,
     (request, input): (&CreateRequest, &InputItems),
     short: &Condensed,
 ) -> RawJson {
-    // What was in short before goes on to stand for what it stood for.
+    // A conversation that was compacted before still stands for the same responses.
     let mut earlier = input.parts().iter().rev();
     let earlier = earlier.find_map(|part| match part {
-        InputPart::CompactionToken { brought, .. } => brought.compaction_token.of.clone(),
+        InputPart::CompactionToken { token, .. } => token.content.of.clone(),
         _ => None,
     });
     let previous = request.previous_response_id().map(str::to_owned);
@@ -143,7 +146,7 @@ pub(super) fn sealed(
     compaction_token.item(&CompactionToken::id(&seal), &seal)
 }
 
-fn body(app: &App, items: &Staying, item: &RawJson, short: &Condensed) -> RawJson {
+fn response_body(app: &App, items: &UnchangedItems, item: &RawJson, short: &Condensed) -> RawJson {
     let run = app.store.ids().run();
     let dialect = stored_response::dialect(app);
     RawJson::object(|object| {
@@ -161,7 +164,7 @@ fn body(app: &App, items: &Staying, item: &RawJson, short: &Condensed) -> RawJso
         }
         output.end();
         // No model was called, so that no tokens were used.
-        Tally::default().write(object.key("usage"), dialect);
+        UsageTotal::default().write(object.key("usage"), dialect);
         if dialect == Dialect::OpenAi {
             let report = short.report.to_json();
             object.raw("throughline", &format!("{{\"compaction\":{report}}}"));

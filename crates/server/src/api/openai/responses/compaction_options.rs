@@ -4,7 +4,7 @@
 use throughline::agent::Compaction;
 use throughline::compact::Policy;
 
-use super::wire::{CompactionRequest, Managed, Wished};
+use super::wire::{CompactionOverride, CompactionRequest, ContextManagement};
 use crate::config::{CompactionConfig, CompactionDefault};
 
 /// What a request asks for, on an upstream whose windows hold so much.
@@ -19,11 +19,15 @@ pub(super) fn compaction(
     window: Option<u64>,
     asked: &CompactionRequest,
 ) -> Compaction {
-    let is_asked = asked.fits_window || asked.managed != Managed::Unsaid;
-    match asked.wished {
-        Wished::Off => Compaction::Off,
-        Wished::Unsaid if !is_asked && config.when == CompactionDefault::Asked => Compaction::Off,
-        Wished::Unsaid | Wished::On { .. } => policy(config, window, asked).into(),
+    let is_asked = asked.fits_window || asked.context_management != ContextManagement::Unset;
+    match asked.compaction_override {
+        CompactionOverride::Off => Compaction::Off,
+        CompactionOverride::Unset if !is_asked && config.when == CompactionDefault::Asked => {
+            Compaction::Off
+        }
+        CompactionOverride::Unset | CompactionOverride::On { .. } => {
+            policy(config, window, asked).into()
+        }
     }
 }
 
@@ -33,18 +37,18 @@ pub(super) fn policy(
     window: Option<u64>,
     asked: &CompactionRequest,
 ) -> Policy {
-    let (budget, threshold, recent_calls, count) = match asked.wished {
-        Wished::On {
+    let (budget, threshold, recent_calls, count) = match asked.compaction_override {
+        CompactionOverride::On {
             budget,
             threshold,
             recent_calls,
             count,
         } => (budget, threshold, recent_calls, count),
-        Wished::Unsaid | Wished::Off => (None, None, None, None),
+        CompactionOverride::Unset | CompactionOverride::Off => (None, None, None, None),
     };
-    let managed = match asked.managed {
-        Managed::Above(tokens) => Some(tokens),
-        Managed::Unsaid | Managed::Somehow => None,
+    let managed = match asked.context_management {
+        ContextManagement::Above(tokens) => Some(tokens),
+        ContextManagement::Unset | ContextManagement::On => None,
     };
     let budget = budget.or(managed).or(config.budget);
     let windowed = Policy {
@@ -55,7 +59,8 @@ pub(super) fn policy(
         narrative: config.narrative,
         ..Policy::default()
     };
-    let within = asked.fits_window || asked.managed == Managed::Somehow && budget.is_none();
+    let within =
+        asked.fits_window || asked.context_management == ContextManagement::On && budget.is_none();
     match (within, budget) {
         (true, budget) => {
             // The stricter one, and its name in the report.
@@ -107,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_off_unless_somebody_asks() {
+    fn it_is_off_unless_the_request_asks() {
         assert_eq!(of(&config(), None, "{}"), None);
         assert_eq!(of(&config(), None, r#"{"truncation":"disabled"}"#), None);
         let always = CompactionConfig {

@@ -179,7 +179,7 @@ impl CreateCall<'_> {
             Answer::Repeated(run) => Err(errors::in_progress(run)),
             Answer::Unfinished(Unfinished::NotStored) => Err(errors::outcome_unknown(run)),
             Answer::Unfinished(Unfinished::TakenOver) => {
-                get::settled(self.app, self.scope, run).await?;
+                get::wait_until_settled(self.app, self.scope, run).await?;
                 self.stored(run, delivery).await
             }
         }
@@ -255,7 +255,7 @@ impl CreateCall<'_> {
         delivery: Delivery,
     ) -> Result<Response<Body>, ApiError> {
         let run = reader.run();
-        let batches = get::following(self.app, self.scope, reader);
+        let batches = get::live_events(self.app, self.scope, reader);
         let mut response = sse::events(batches, self.app, (place, delivery));
         response.extensions_mut().insert(Answered(run));
         Ok(response)

@@ -16,7 +16,7 @@ pub(crate) fn response_id(run: RunId) -> String {
 }
 
 /// The response that a client names, if there can be one.
-pub(crate) fn run_of(id: &str) -> Option<RunId> {
+pub(crate) fn parse_response_id(id: &str) -> Option<RunId> {
     id.starts_with("resp_").then(|| id.parse().ok()).flatten()
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn not_final(run: RunId) -> ApiError {
     error
 }
 
-/// The store did not take or give something that goes on after a response.
+/// An error of the store about the previous response.
 pub(crate) fn after(error: &Error, previous: RunId) -> ApiError {
     match error {
         Error::NotFound {
@@ -114,7 +114,7 @@ pub(crate) fn in_progress(run: RunId) -> ApiError {
     error
 }
 
-/// The end of a run could not be stored, so that nothing can be said about it yet.
+/// The end of a run could not be stored, so that its outcome is unknown.
 pub(crate) fn outcome_unknown(run: RunId) -> ApiError {
     let id = response_id(run);
     let mut error = ApiError::new(503, "server_error", unknown_text(&id))
@@ -252,7 +252,7 @@ pub(crate) fn code(kind: &str) -> &'static str {
     }
 }
 
-/// The store did not take or give it.
+/// An error of the store.
 pub(crate) fn store(error: &Error) -> ApiError {
     match error {
         Error::NotFinal { run, .. } => return not_final(*run),

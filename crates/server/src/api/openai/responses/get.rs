@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::net::{Answered, json};
-use crate::service::{Delivery, Lagged, Next, Pieces, Reader, Shared};
+use crate::service::{Delivery, Lagged, Pieces, Reader, ReaderEvent, SharedTexts};
 use crate::trials::planted;
 
 /// `GET /v1/responses/{id}`.
@@ -52,7 +52,7 @@ pub(super) async fn get(
             }
         }
     };
-    if let Some(run) = errors::run_of(&id) {
+    if let Some(run) = errors::parse_response_id(&id) {
         response.extensions_mut().insert(Answered(run));
     }
     Ok(response)
@@ -97,7 +97,7 @@ pub(super) async fn streaming(
     if let Some(live) = app.runs.find(stored.run()).await {
         if live.streamed {
             let from = usize::try_from(from).unwrap_or(usize::MAX);
-            let batches = following(app, scope, live.reader(from));
+            let batches = live_events(app, scope, live.reader(from));
             return Ok(sse::events(batches, app, with));
         }
         // It has no frames before it is over.
@@ -108,7 +108,7 @@ pub(super) async fn streaming(
     match stored.journal.run.state.is_settled() {
         true => streaming_stored(app, scope, stored, from, with).await,
         false => {
-            let batches = tailing(app, scope, stored, from);
+            let batches = stored_events(app, scope, stored, from);
             Ok(sse::events(batches, app, with))
         }
     }
@@ -132,7 +132,7 @@ async fn streaming_stored(
             .param("starting_after"));
         }
     }
-    let batches = tailing(app, scope, stored, from);
+    let batches = stored_events(app, scope, stored, from);
     Ok(sse::events(batches, app, with))
 }
 
@@ -147,30 +147,34 @@ fn json_pieces(body: &Pieces) -> Response<Body> {
 }
 
 /// The bytes of frames from a number on.
-fn pieces(frames: Vec<Frame>, from: u64, shared: &mut Shared) -> Vec<Pieces> {
+fn frame_pieces(frames: Vec<Frame>, from: u64, shared: &mut SharedTexts) -> Vec<Pieces> {
     let wanted = frames.into_iter().filter(|frame| frame.number >= from);
     wanted.map(|frame| shared.pieces(frame.bytes)).collect()
 }
 
 /// The frames of a run that this process works on.
-pub(super) fn following(
+pub(super) fn live_events(
     app: &App,
     scope: &TenantScope,
     reader: Reader,
 ) -> impl Stream<Item = Batch> + Send + 'static {
-    let following = Following {
+    let live = LiveEvents {
         app: app.clone(),
         scope: scope.clone(),
-        from: Source::Live(reader),
+        from: EventSource::Live(reader),
     };
-    stream::unfold(following, |mut following| async move {
-        let frames = following.next().await?;
-        Some((frames, following))
+    stream::unfold(live, |mut live| async move {
+        let frames = live.next().await?;
+        Some((frames, live))
     })
 }
 
 /// Wait until a run that another process works on is settled.
-pub(super) async fn settled(app: &App, scope: &TenantScope, run: RunId) -> Result<(), ApiError> {
+pub(super) async fn wait_until_settled(
+    app: &App,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<(), ApiError> {
     loop {
         match app.store.run(scope, run).await {
             Ok(run) if run.state.is_settled() => return Ok(()),
@@ -180,34 +184,34 @@ pub(super) async fn settled(app: &App, scope: &TenantScope, run: RunId) -> Resul
             }
             Err(_) => return Err(errors::outcome_unknown(run)),
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 /// A reader of a run that this process works on, or did when it began to read.
-struct Following {
+struct LiveEvents {
     app: App,
     scope: TenantScope,
-    from: Source,
+    from: EventSource,
 }
 
 /// Where frames come from.
-enum Source {
+enum EventSource {
     Live(Reader),
     /// The record, for a reader that came too late or fell behind, or whose run another process has
     /// taken over.
     Record(BoxStream<'static, Batch>),
 }
 
-impl Following {
+impl LiveEvents {
     async fn next(&mut self) -> Option<Batch> {
         loop {
             match &mut self.from {
-                Source::Record(batches) => return batches.next().await,
-                Source::Live(reader) => match reader.next().await {
-                    Ok(Next::Frames(frames)) => return Some(Ok(frames)),
-                    Ok(Next::End) => return None,
-                    Ok(Next::NotStored(from)) => {
+                EventSource::Record(batches) => return batches.next().await,
+                EventSource::Live(reader) => match reader.next().await {
+                    Ok(ReaderEvent::Frames(frames)) => return Some(Ok(frames)),
+                    Ok(ReaderEvent::End) => return None,
+                    Ok(ReaderEvent::NotStored(from)) => {
                         return Some(Err(errors::unknown_event(reader.run(), from as u64)));
                     }
                     Err(Lagged { from }) => {
@@ -221,8 +225,8 @@ impl Following {
                                 return Some(Err(errors::unknown_event(run, from as u64)));
                             }
                         };
-                        let batches = tailing(&self.app, &self.scope, stored, from as u64);
-                        self.from = Source::Record(batches.boxed());
+                        let batches = stored_events(&self.app, &self.scope, stored, from as u64);
+                        self.from = EventSource::Record(batches.boxed());
                     }
                 },
             }
@@ -232,33 +236,33 @@ impl Following {
 
 /// The frames of a run that another process works on, or will: one whose worker is gone is waited
 /// for until another process has taken it over.
-fn tailing(
+fn stored_events(
     app: &App,
     scope: &TenantScope,
     stored: StoredResponse,
     from: u64,
 ) -> impl Stream<Item = Batch> + Send + 'static {
     let threads = app.runs.threads(scope);
-    let mut tail = Tail {
+    let mut tail = StoredEvents {
         app: app.clone(),
         scope: scope.clone(),
         run: stored.run(),
-        told: threads.attach(stored.run(), None),
+        events: threads.attach(stored.run(), None),
         last: None,
         projector: Projector::new(stored.context),
         frames: 0,
-        shared: Shared::default(),
+        shared: SharedTexts::default(),
         is_over: false,
     };
     let mut first = Vec::new();
     tail.projector.begin(&mut first);
     tail.frames = first.len() as u64;
-    let first = pieces(first, from, &mut tail.shared);
+    let first = frame_pieces(first, from, &mut tail.shared);
     let rest = stream::unfold(tail, move |mut tail| async move {
         let batch = match tail.next().await? {
             Ok(frames) => {
                 tail.frames += frames.len() as u64;
-                Ok(pieces(frames, from, &mut tail.shared))
+                Ok(frame_pieces(frames, from, &mut tail.shared))
             }
             Err(Unreadable) => {
                 tail.is_over = true;
@@ -271,30 +275,30 @@ fn tailing(
 }
 
 /// How often the record is read to see whether a run was taken over.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A reader of a run that this process does not work on.
-struct Tail {
+struct StoredEvents {
     app: App,
     scope: TenantScope,
     run: RunId,
-    told: Attached,
+    events: Attached,
     last: Option<EventNo>,
     projector: Projector,
     /// How many frames there were so far.
     frames: u64,
-    shared: Shared,
+    shared: SharedTexts,
     is_over: bool,
 }
 
 /// The record of a run cannot be read now.
 struct Unreadable;
 
-impl Tail {
+impl StoredEvents {
     async fn next(&mut self) -> Option<Result<Vec<Frame>, Unreadable>> {
         let mut frames = Vec::new();
         while !self.is_over {
-            match self.told.next().await {
+            match self.events.next().await {
                 Some(Ok((no, event))) => {
                     self.last = Some(no);
                     self.projector.apply(&event, &mut frames);
@@ -318,9 +322,9 @@ impl Tail {
                 self.projector.finish(&ending, &mut frames);
                 return Some(Ok(frames));
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let threads = self.app.runs.threads(&self.scope);
-            self.told = threads.attach(self.run, self.last);
+            self.events = threads.attach(self.run, self.last);
         }
         None
     }

@@ -6,7 +6,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
 
-use super::chain::{Shown, entries, spoken};
+use super::chain::{ListingOptions, entries, positioned};
 use super::query::{Query, wrong};
 use super::stored_response::StoredResponse;
 use crate::api::openai::items::Item;
@@ -40,7 +40,7 @@ pub(super) async fn list(
     let own = own.filter(|entry| entry.at.no <= inputs);
     let all = before.iter().chain(own);
     let messages = all.map(|entry| (entry.at.run, &entry.message));
-    let mut items = Shown::of(&stored.journal)?.items(&app, &spoken(messages));
+    let mut items = ListingOptions::of(&stored.journal)?.items(&app, &positioned(messages));
     if !ascending {
         items.reverse();
     }

@@ -26,7 +26,7 @@ const BYTES_OF_A_TOKEN: usize = 4;
 /// What a picture counts as; vendors count its size, which is not known here.
 const BYTES_OF_MEDIA: usize = 3_000;
 
-/// What each message takes beside what is said in it.
+/// What each message takes beside its contents.
 const TOKENS_OF_A_MESSAGE: usize = 4;
 
 /// Count them.
@@ -37,9 +37,9 @@ pub(super) async fn count(
 ) -> Result<Response<Body>, ApiError> {
     let request = CreateRequest::parse(payload.bytes())?;
     let history = history(&app, &caller, &request).await?;
-    let said = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
+    let resolved = resolve_input(&app, &caller.scope, request.input(), &history, None).await?;
     let mut tokens = 0;
-    for message in history.iter().map(|one| &**one).chain(&said.messages) {
+    for message in history.iter().map(|one| &**one).chain(&resolved.messages) {
         tokens += tokens_of(message);
     }
     let instructions = request.instructions().map_or(0, str::len);
@@ -87,7 +87,7 @@ fn bytes_of(content: &Content) -> usize {
     }
 }
 
-/// What the request goes on from.
+/// The history that the request continues.
 pub(super) async fn history(
     app: &App,
     caller: &Caller,
@@ -96,7 +96,7 @@ pub(super) async fn history(
     let Some(id) = request.previous_response_id() else {
         return Ok(Vec::new());
     };
-    let run = errors::run_of(id).ok_or_else(|| errors::no_previous(id))?;
+    let run = errors::parse_response_id(id).ok_or_else(|| errors::no_previous(id))?;
     let threads = throughline::Threads::scoped(&app.store, caller.scope.clone());
     match threads.open_after(run).await {
         Ok(thread) => Ok(thread.history()),

@@ -13,7 +13,7 @@ use throughline::tool::{CallContext, Parameters, Runs, ToolError, ToolOutput, To
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{Family, ToolChoice, ToolDef, Vendor, Wire};
 
-use super::wire::{Allowed, CreateRequest, RequestTool};
+use super::wire::{AllowedTools, CreateRequest, RequestTool};
 use crate::api::openai::items::ToolName;
 
 /// The client's tools as a model is offered them.
@@ -24,11 +24,11 @@ pub(crate) struct OfferedTools {
     /// Those that the vendor runs.
     pub(crate) hosted: Vec<ToolDef>,
     /// What the client declared of each tool, by the name that the model knows.
-    declared: Vec<(String, Place)>,
+    declared: Vec<(String, DeclaredTool)>,
 }
 
 /// What a client declared.
-struct Place {
+struct DeclaredTool {
     /// Which of the request's tools it is, or is in.
     index: usize,
     /// Its name there.
@@ -46,7 +46,7 @@ impl OfferedTools {
             }
         }
         if let Some(allowed) = &request.tool_choice().allowed {
-            offered.narrow(allowed);
+            offered.retain_allowed(allowed);
         }
         offered
     }
@@ -56,13 +56,13 @@ impl OfferedTools {
         self.declared_as(name).map(|place| place.index)
     }
 
-    fn declared_as(&self, name: &str) -> Option<&Place> {
+    fn declared_as(&self, name: &str) -> Option<&DeclaredTool> {
         let found = self.declared.iter().find(|(known, _)| known == name);
         found.map(|(_, place)| place)
     }
 
     /// Keep what the client allows, by the names that it declared.
-    fn narrow(&mut self, allowed: &Allowed) {
+    fn retain_allowed(&mut self, allowed: &AllowedTools) {
         let has = |offered: &Self, name: &str| {
             let declared = offered.declared_as(name).map_or(name, |place| &place.name);
             allowed.has(declared, None)
@@ -77,18 +77,18 @@ impl OfferedTools {
     /// A tool for an upstream that speaks this API.
     fn add_native(&mut self, tool: &RequestTool, index: usize) {
         match tool {
-            RequestTool::Function { def, .. } => self.declare(index, &def.name, declared(def)),
+            RequestTool::Function { def, .. } => self.declare(index, &def.name, function_spec(def)),
             RequestTool::Custom { name, json, .. } => {
-                let mut spec = outside(name);
+                let mut spec = client_spec(name);
                 spec.vendor = Some(Vendor::item(Wire::OpenAiResponses, json.clone()));
                 self.declare(index, name, spec);
             }
             RequestTool::Namespace { name, tools, json } => {
                 // The upstream gets the namespace as one definition; calls name the tools in it.
                 let family = Family::of("namespace");
-                self.host(index, name, family, json);
+                self.add_hosted_tool(index, name, family, json);
                 for inner in tools.iter().flat_map(RequestTool::names) {
-                    let mut spec = outside(&inner.name);
+                    let mut spec = client_spec(&inner.name);
                     spec.offered = false;
                     self.declare(index, &inner.name, spec);
                 }
@@ -110,7 +110,7 @@ impl OfferedTools {
         };
         match tool {
             RequestTool::Function { def, .. } => {
-                let mut spec = declared(def);
+                let mut spec = function_spec(def);
                 spec.name = offered(&def.name, false);
                 self.declare(index, &def.name, spec);
             }
@@ -119,9 +119,9 @@ impl OfferedTools {
                 description,
                 json,
             } => {
-                let mut spec = outside(&offered(name, true));
-                spec.description = described(description.as_deref(), json);
-                spec.parameters = Parameters::unchecked(&one_text());
+                let mut spec = client_spec(&offered(name, true));
+                spec.description = description_with_grammar(description.as_deref(), json);
+                spec.parameters = Parameters::unchecked(&single_text_schema());
                 self.declare(index, name, spec);
             }
             RequestTool::Namespace { name, tools, .. } => {
@@ -136,25 +136,25 @@ impl OfferedTools {
 
     fn add_hosted(&mut self, tool: &RequestTool, index: usize) {
         if let RequestTool::Hosted { tag, json, .. } = tool {
-            self.host(index, tag, family(tag), json);
+            self.add_hosted_tool(index, tag, family_of(tag), json);
         }
     }
 
     fn declare(&mut self, index: usize, name: &str, spec: ToolSpec) {
-        self.note(&spec.name, index, name);
-        self.tools.push(Arc::new(Declared(spec)));
+        self.record(&spec.name, index, name);
+        self.tools.push(Arc::new(ClientTool(spec)));
     }
 
-    fn note(&mut self, offered: &str, index: usize, name: &str) {
-        let place = Place {
+    fn record(&mut self, offered: &str, index: usize, name: &str) {
+        let place = DeclaredTool {
             index,
             name: name.to_owned(),
         };
         self.declared.push((offered.to_owned(), place));
     }
 
-    fn host(&mut self, index: usize, name: &str, family: Family, json: &RawJson) {
-        self.note(name, index, name);
+    fn add_hosted_tool(&mut self, index: usize, name: &str, family: Family, json: &RawJson) {
+        self.record(name, index, name);
         self.hosted.push(ToolDef {
             family,
             name: name.to_owned(),
@@ -186,7 +186,7 @@ pub(crate) fn renamed(request: &CreateRequest) -> impl Iterator<Item = (String, 
 }
 
 /// The family of a vendor's tool by the type that OpenAI's API has for it.
-fn family(tag: &str) -> Family {
+fn family_of(tag: &str) -> Family {
     match tag {
         "code_interpreter" => Family::CODE_INTERPRETER,
         "file_search" => Family::FILE_SEARCH,
@@ -202,8 +202,8 @@ fn family(tag: &str) -> Family {
 }
 
 /// A function that the client runs.
-fn declared(def: &ToolDef) -> ToolSpec {
-    let mut spec = outside(&def.name);
+fn function_spec(def: &ToolDef) -> ToolSpec {
+    let mut spec = client_spec(&def.name);
     spec.description = def.description.clone();
     spec.strict = def.strict;
     spec.vendor = def.vendor.clone();
@@ -214,7 +214,7 @@ fn declared(def: &ToolDef) -> ToolSpec {
     spec
 }
 
-fn outside(name: &str) -> ToolSpec {
+fn client_spec(name: &str) -> ToolSpec {
     let mut spec = ToolSpec::named(name);
     spec.runs = Runs::Outside;
     spec.parameters = Parameters::any();
@@ -222,7 +222,7 @@ fn outside(name: &str) -> ToolSpec {
 }
 
 /// The schema of a function that takes one text.
-fn one_text() -> RawJson {
+fn single_text_schema() -> RawJson {
     RawJson::object(|object| {
         object.str("type", "object");
         object.raw("properties", r#"{"input":{"type":"string"}}"#);
@@ -232,7 +232,7 @@ fn one_text() -> RawJson {
 }
 
 /// What a tool does, and which grammar its text has.
-fn described(description: Option<&str>, json: &RawJson) -> Option<String> {
+fn description_with_grammar(description: Option<&str>, json: &RawJson) -> Option<String> {
     let value = json.value();
     let grammar = value.at(&["format", "definition"]).and_then(Value::as_str);
     let grammar = grammar.map(|grammar| format!("The text must follow this grammar:\n{grammar}"));
@@ -244,10 +244,10 @@ fn described(description: Option<&str>, json: &RawJson) -> Option<String> {
 }
 
 /// A tool that the client runs.
-struct Declared(ToolSpec);
+struct ClientTool(ToolSpec);
 
 #[async_trait]
-impl Tool for Declared {
+impl Tool for ClientTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }

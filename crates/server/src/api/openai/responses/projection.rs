@@ -14,7 +14,7 @@ use crate::service::{Answer, Pieces, Projection};
 /// A response that is being made.
 pub(super) struct ResponseProjection {
     projector: Projector,
-    context: Facts,
+    context: ProjectionContext,
     /// The model call that the run is at.
     step: u32,
     /// Used by every call, so that it is allocated once.
@@ -22,7 +22,7 @@ pub(super) struct ResponseProjection {
 }
 
 /// What is needed of the context after the projector has taken it.
-struct Facts {
+struct ProjectionContext {
     run: throughline_store::RunId,
     created: Millis,
     previous: Option<throughline_store::RunId>,
@@ -32,7 +32,7 @@ impl ResponseProjection {
     /// `streamed`: frames are written; otherwise they are counted.
     pub(super) fn new(context: ResponseContext, streamed: bool) -> Self {
         Self {
-            context: Facts {
+            context: ProjectionContext {
                 run: context.run,
                 created: context.created,
                 previous: context.previous,
@@ -46,7 +46,7 @@ impl ResponseProjection {
         }
     }
 
-    fn take(&mut self, frames: &mut Vec<Bytes>) {
+    fn drain_frames(&mut self, frames: &mut Vec<Bytes>) {
         frames.extend(self.frames.drain(..).map(|frame| frame.bytes));
     }
 
@@ -60,7 +60,7 @@ impl ResponseProjection {
 impl Projection for ResponseProjection {
     fn begin(&mut self, frames: &mut Vec<Bytes>) {
         self.projector.begin(&mut self.frames);
-        self.take(frames);
+        self.drain_frames(frames);
     }
 
     fn event(&mut self, event: &RunEvent, frames: &mut Vec<Bytes>) {
@@ -68,13 +68,13 @@ impl Projection for ResponseProjection {
             self.step = *step;
         }
         self.projector.apply(event, &mut self.frames);
-        self.take(frames);
+        self.drain_frames(frames);
     }
 
     fn finish(&mut self, result: &Result<Outcome, RunFailed>, frames: &mut Vec<Bytes>) -> Answer {
-        let ending = ended(result, self.step, self.context.created);
+        let ending = ending_of(result, self.step, self.context.created);
         self.projector.finish(&ending, &mut self.frames);
-        self.take(frames);
+        self.drain_frames(frames);
         if let Err(failed) = result {
             let finished = |one: &throughline::agent::Step| {
                 matches!(one, throughline::agent::Step::Model { .. })
@@ -93,7 +93,7 @@ impl Projection for ResponseProjection {
 }
 
 /// How a run ended, the same for every reader, now and later.
-fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
+fn ending_of(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> Ending {
     let (outcome, end) = match result {
         Ok(outcome) => (outcome, RunEnd::from(outcome)),
         Err(failed) => (failed.outcome(), RunEnd::from(failed)),
@@ -121,7 +121,7 @@ fn ended(result: &Result<Outcome, RunFailed>, step: u32, created: Millis) -> End
 /// The ending of a run in the words of the API.
 pub(super) fn ending(end: RunEnd, asked: Vec<AwaitingApproval>, at: Millis) -> Ending {
     Ending {
-        // What is set and offered was looked at before.
+        // Losses of settings and tools were found before the first model call.
         ignored: end.losses.iter().filter_map(of_history).collect(),
         stop: end.stop,
         finish: end.finish,

@@ -11,34 +11,34 @@ use throughline_model::json::Value;
 use throughline_model::{Body, Content, Message, Role, ToolCall};
 use throughline_store::{Journal, RunId, TenantScope};
 
-use super::chain::{self, KeptRun};
-use super::resolve_input::no_item;
-use crate::api::openai::items::{InputItem, ItemId, messages_of, named, same_item};
+use super::chain::{self, RunItems};
+use super::resolve_input::unknown_item;
+use crate::api::openai::items::{InputItem, ItemId, messages_of, same_item, with_item_id};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// What stands behind an item of an input.
-pub(super) enum Found {
+pub(super) enum ResolvedItem {
     /// Nothing of ours: it is what was sent.
-    Sent,
+    AsSent,
     /// Something else is kept under its id.
     Edited,
     /// What it was made from, and the message that it stood in.
-    Kept(Vec<Message>, Option<(RunId, usize)>),
+    Stored(Vec<Message>, Option<(RunId, usize)>),
 }
 
 /// Looks items up, each run once.
-pub(super) struct Resolving<'a> {
+pub(super) struct ItemResolver<'a> {
     app: &'a App,
     scope: &'a TenantScope,
     /// The journal of the previous run, if it was read.
     journal: Option<&'a Journal>,
-    runs: HashMap<RunId, Option<KeptRun>>,
+    runs: HashMap<RunId, Option<RunItems>>,
     /// Contents that were given already: run, message and content.
     given: HashSet<(RunId, usize, usize)>,
 }
 
-impl<'a> Resolving<'a> {
+impl<'a> ItemResolver<'a> {
     pub(super) fn new(app: &'a App, scope: &'a TenantScope, journal: Option<&'a Journal>) -> Self {
         Self {
             app,
@@ -50,11 +50,11 @@ impl<'a> Resolving<'a> {
     }
 
     /// What stands behind an item.
-    pub(super) async fn look_up(
+    pub(super) async fn resolve(
         &mut self,
         item: &InputItem,
         history: &[Arc<Message>],
-    ) -> Result<Found, ApiError> {
+    ) -> Result<ResolvedItem, ApiError> {
         let is_reference = item.tag == "item_reference";
         let Some(id) = &item.id else {
             return Ok(self.call_without_id(item));
@@ -70,36 +70,36 @@ impl<'a> Resolving<'a> {
         let Some((run, index)) = found else {
             return match is_reference {
                 true => self.named(id, history),
-                false => Ok(Found::Sent),
+                false => Ok(ResolvedItem::AsSent),
             };
         };
         let Some(Some(kept)) = self.runs.get(&run) else {
-            return Ok(Found::Sent);
+            return Ok(ResolvedItem::AsSent);
         };
         let known = &kept.items[index];
         if !is_reference && !same_item(&known.json, &item.json) {
-            return Ok(Found::Edited);
+            return Ok(ResolvedItem::Edited);
         }
-        match known.said {
+        match known.position {
             Some((message, content)) => {
-                let messages = stored(kept, (run, message, content), id, &mut self.given);
-                Ok(Found::Kept(messages, Some((run, message))))
+                let messages = stored_messages(kept, (run, message, content), id, &mut self.given);
+                Ok(ResolvedItem::Stored(messages, Some((run, message))))
             }
-            // What the client said itself is what was sent.
+            // An item of the client's own input is used as it was sent.
             None if is_reference => messages_of(&InputItem {
                 json: known.json.clone(),
                 ..item.clone()
             })
-            .map(|messages| Found::Kept(messages, None)),
-            None => Ok(Found::Sent),
+            .map(|messages| ResolvedItem::Stored(messages, None)),
+            None => Ok(ResolvedItem::AsSent),
         }
     }
 
     /// A call that came without its id, next to other items of its response.
-    fn call_without_id(&mut self, item: &InputItem) -> Found {
+    fn call_without_id(&mut self, item: &InputItem) -> ResolvedItem {
         let value = item.json.value();
         let Some(call) = value.get("call_id").and_then(Value::as_str) else {
-            return Found::Sent;
+            return ResolvedItem::AsSent;
         };
         for (run, kept) in &self.runs {
             let items = kept.iter().flat_map(|kept| &kept.items);
@@ -109,23 +109,23 @@ impl<'a> Resolving<'a> {
                 same && same_item(&known.json, &item.json)
             });
             if let (Some(known), Some(kept)) = (made.next(), kept)
-                && let Some((message, content)) = known.said
+                && let Some((message, content)) = known.position
             {
                 let at = (*run, message, content);
-                let messages = stored(kept, at, &known.id, &mut self.given);
-                return Found::Kept(messages, Some((*run, message)));
+                let messages = stored_messages(kept, at, &known.id, &mut self.given);
+                return ResolvedItem::Stored(messages, Some((*run, message)));
             }
         }
-        Found::Sent
+        ResolvedItem::AsSent
     }
 
     /// The items of a run; `None` if it is not there.
-    async fn run(&mut self, run: RunId) -> Result<Option<&KeptRun>, ApiError> {
+    async fn run(&mut self, run: RunId) -> Result<Option<&RunItems>, ApiError> {
         if !self.runs.contains_key(&run) {
             let known = self.journal.filter(|journal| journal.run.id == run);
             let kept = match known {
-                Some(journal) => Some(KeptRun::of(self.app, journal)?),
-                None => KeptRun::read(self.app, self.scope, run).await?,
+                Some(journal) => Some(RunItems::of(self.app, journal)?),
+                None => RunItems::read(self.app, self.scope, run).await?,
             };
             self.runs.insert(run, kept);
         }
@@ -146,8 +146,8 @@ impl<'a> Resolving<'a> {
     }
 
     /// An item of the history that a client gave this name.
-    fn named(&self, id: &str, history: &[Arc<Message>]) -> Result<Found, ApiError> {
-        let item = chain::named(self.app, history, id).ok_or_else(|| no_item(id))?;
+    fn named(&self, id: &str, history: &[Arc<Message>]) -> Result<ResolvedItem, ApiError> {
+        let item = chain::client_item(self.app, history, id).ok_or_else(|| unknown_item(id))?;
         let value = item.json.value();
         let tag = value.get("type").and_then(Value::as_str);
         messages_of(&InputItem {
@@ -156,14 +156,14 @@ impl<'a> Resolving<'a> {
             tag: tag.map_or_else(|| "message".to_owned(), Into::into),
             json: item.json.clone(),
         })
-        .map(|messages| Found::Kept(messages, None))
+        .map(|messages| ResolvedItem::Stored(messages, None))
     }
 }
 
 /// What a content of the record is sent back as: with the reasoning before a call that the client
 /// left out, and with the result of a call that ran here.
-fn stored(
-    kept: &KeptRun,
+fn stored_messages(
+    kept: &RunItems,
     (run, message, content): (RunId, usize, usize),
     id: &str,
     given: &mut HashSet<(RunId, usize, usize)>,
@@ -184,7 +184,7 @@ fn stored(
     if given.insert((run, message, content))
         && let Some(one) = spoken.contents.get(content)
     {
-        contents.push(named(one.clone(), id));
+        contents.push(with_item_id(one.clone(), id));
     }
     if contents.is_empty() {
         return Vec::new();
@@ -200,7 +200,7 @@ fn stored(
 }
 
 /// The result of a call that ran here.
-fn result_of(kept: &KeptRun, message: usize, call: &ToolCall) -> Option<Content> {
+fn result_of(kept: &RunItems, message: usize, call: &ToolCall) -> Option<Content> {
     let later = kept.messages.iter().skip(message + 1);
     let mut contents = later.flat_map(|message| &message.contents);
     let answers = |content: &&Content| {

@@ -1,4 +1,4 @@
-//! What a client says in a request, held against what the chain has.
+//! Compares the input of a request with the history that it continues.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,33 +7,33 @@ use throughline_model::{Content, Message};
 use throughline_store::{ApprovalId, Journal, TenantScope};
 
 use super::chain;
-use super::resolve::{Found, Resolving};
+use super::resolve::{ItemResolver, ResolvedItem};
 use super::wire::Ignored;
 use crate::api::openai::items::{
     COMPACTION_PURPOSE, CompactionToken, InputItem, InputItems, InputPart, ItemId, OpenedToken,
-    duplicate_item, not_ours, parts, same_item,
+    bad_compaction_token, duplicate_item, parts, same_item,
 };
 use crate::app::App;
 use crate::error::{ApiError, MISSING_ITEM};
 
-/// What is said, ready for a run.
+/// The input of a request, ready for a run.
 #[derive(Default)]
 pub(crate) struct ResolvedInput {
     pub(crate) messages: Vec<Message>,
     /// Answers to questions whether a tool may run.
-    pub(crate) approvals: Vec<Approved>,
+    pub(crate) approvals: Vec<ApprovalAnswer>,
     /// Items that are not what they say they are.
     pub(crate) ignored: Vec<Ignored>,
 }
 
 /// An answer to a question.
-pub(crate) struct Approved {
+pub(crate) struct ApprovalAnswer {
     pub(crate) approval: ApprovalId,
     pub(crate) approve: bool,
     pub(crate) reason: Option<String>,
 }
 
-/// What a request says on top of a history. `journal` is that of the previous run, if it was read.
+/// Resolve the input of a request that continues a history. `journal` is that of the previous run, if it was read.
 pub(crate) async fn resolve_input(
     app: &App,
     scope: &TenantScope,
@@ -41,45 +41,45 @@ pub(crate) async fn resolve_input(
     history: &[Arc<Message>],
     journal: Option<&Journal>,
 ) -> Result<ResolvedInput, ApiError> {
-    let mut said = ResolvedInput::default();
-    let mut resolving = Resolving::new(app, scope, journal);
-    let again = sent_again(app, &mut resolving, input, history).await?;
+    let mut resolved = ResolvedInput::default();
+    let mut resolver = ItemResolver::new(app, scope, journal);
+    let again = repeated_items(app, &mut resolver, input, history).await?;
     let mut sent: Vec<&InputItem> = Vec::new();
     let mut last = None;
     for item in input.items() {
         if again.contains(&item.index) {
             continue;
         }
-        match resolving.look_up(item, history).await? {
-            Found::Sent => sent.push(item),
-            Found::Edited => {
+        match resolver.resolve(item, history).await? {
+            ResolvedItem::AsSent => sent.push(item),
+            ResolvedItem::Edited => {
                 let reason = "it differs from the item that is kept under this id, and was used as \
                               it was sent";
                 let path = format!("input[{}]", item.index);
-                said.ignored.push(Ignored::new(path, reason));
+                resolved.ignored.push(Ignored::new(path, reason));
                 sent.push(item);
             }
-            Found::Kept(messages, at) => {
+            ResolvedItem::Stored(messages, at) => {
                 let follows = sent.is_empty() && at.is_some() && at == last;
-                said.add(app, scope, history, &std::mem::take(&mut sent))?;
-                said.keep(messages, follows);
+                resolved.push_sent(app, scope, history, &std::mem::take(&mut sent))?;
+                resolved.push_stored(messages, follows);
                 last = at;
             }
         }
     }
     match sent.len() == input.items().len() {
         // It was read already, all of it.
-        true => said.take(app, scope, history, input.parts().to_vec())?,
-        false => said.add(app, scope, history, &sent)?,
+        true => resolved.push_parts(app, scope, history, input.parts().to_vec())?,
+        false => resolved.push_sent(app, scope, history, &sent)?,
     }
-    paired(&said.messages, history)?;
-    Ok(said)
+    check_outputs(&resolved.messages, history)?;
+    Ok(resolved)
 }
 
 impl ResolvedInput {
     /// Add what is kept. What stood in one message stands in one again: reasoning is nothing without
     /// what it led to.
-    fn keep(&mut self, messages: Vec<Message>, follows: bool) {
+    fn push_stored(&mut self, messages: Vec<Message>, follows: bool) {
         for message in messages {
             match self.messages.last_mut() {
                 Some(before) if follows && before.role == message.role => {
@@ -91,7 +91,7 @@ impl ResolvedInput {
     }
 
     /// Add items as they were sent.
-    fn add(
+    fn push_sent(
         &mut self,
         app: &App,
         scope: &TenantScope,
@@ -100,12 +100,12 @@ impl ResolvedInput {
     ) -> Result<(), ApiError> {
         match items.is_empty() {
             true => Ok(()),
-            false => self.take(app, scope, history, parts(items)?),
+            false => self.push_parts(app, scope, history, parts(items)?),
         }
     }
 
     /// Add what items mean.
-    fn take(
+    fn push_parts(
         &mut self,
         app: &App,
         scope: &TenantScope,
@@ -115,11 +115,11 @@ impl ResolvedInput {
         for part in parts {
             match part {
                 InputPart::Messages(messages) => self.messages.extend(messages),
-                InputPart::Reference { id, .. } => return Err(no_item(&id)),
-                InputPart::CompactionToken { id, brought, index } => {
-                    let message = opened(app, scope, &brought, id.as_deref(), index)?;
+                InputPart::Reference { id, .. } => return Err(unknown_item(&id)),
+                InputPart::CompactionToken { id, token, index } => {
+                    let message = open_compaction(app, scope, &token, id.as_deref(), index)?;
                     // A client that sends everything again sends it too.
-                    let known = |one: &Arc<Message>| CompactionToken::became(one, &brought.seal);
+                    let known = |one: &Arc<Message>| CompactionToken::produced(one, &token.seal);
                     if !history.iter().any(known) {
                         self.messages.push(message);
                     }
@@ -128,8 +128,8 @@ impl ResolvedInput {
                     request,
                     approve,
                     reason,
-                } => self.approvals.push(Approved {
-                    approval: request.parse().map_err(|_| no_question(&request))?,
+                } => self.approvals.push(ApprovalAnswer {
+                    approval: request.parse().map_err(|_| unknown_approval(&request))?,
                     approve,
                     reason,
                 }),
@@ -139,39 +139,37 @@ impl ResolvedInput {
     }
 }
 
-/// What was put in short, if this store sealed it for this tenant.
-fn opened(
+/// The message of a compaction token, if this store sealed it for this tenant.
+fn open_compaction(
     app: &App,
     scope: &TenantScope,
-    brought: &OpenedToken,
+    token: &OpenedToken,
     id: Option<&str>,
     index: usize,
 ) -> Result<Message, ApiError> {
-    let OpenedToken {
-        compaction_token,
-        seal,
-    } = brought;
-    let own = app.store.seal(
-        scope,
-        COMPACTION_PURPOSE,
-        compaction_token.bytes().get().as_bytes(),
-    );
+    let OpenedToken { content, seal } = token;
+    let own = app
+        .store
+        .seal(scope, COMPACTION_PURPOSE, content.bytes().get().as_bytes());
     // Constant time: all bytes are compared.
     let differs = own
         .iter()
         .zip(seal)
         .fold(0, |all, (one, two)| all | (one ^ two));
     if differs != 0 {
-        return Err(not_ours(index, "it was not sealed here, or was changed"));
+        return Err(bad_compaction_token(
+            index,
+            "it was not sealed here, or was changed",
+        ));
     }
     let minted = CompactionToken::id(seal);
-    Ok(compaction_token.message(id.unwrap_or(&minted), seal))
+    Ok(content.message(id.unwrap_or(&minted), seal))
 }
 
 /// Items of ours that the chain has, and that a client which sends everything again sends too.
-async fn sent_again(
+async fn repeated_items(
     app: &App,
-    resolving: &mut Resolving<'_>,
+    resolver: &mut ItemResolver<'_>,
     input: &InputItems,
     history: &[Arc<Message>],
 ) -> Result<Vec<usize>, ApiError> {
@@ -183,12 +181,12 @@ async fn sent_again(
         let Some(id) = item.id.as_deref().and_then(|id| id.parse::<ItemId>().ok()) else {
             continue;
         };
-        let Some(known) = chain::inherited(app, history, &id) else {
+        let Some(known) = chain::history_item(app, history, &id) else {
             continue;
         };
         if item.tag != "item_reference"
             && !same_item(&known.json, &item.json)
-            && !resolving.is_as_shown(&id, item).await?
+            && !resolver.is_as_shown(&id, item).await?
         {
             return Err(duplicate_item(&known.id));
         }
@@ -198,7 +196,7 @@ async fn sent_again(
 }
 
 /// Every output answers a call that is here or waits there.
-fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError> {
+fn check_outputs(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError> {
     let mut calls: Vec<&str> = Vec::new();
     let mut used: HashMap<&str, usize> = HashMap::new();
     for content in messages.iter().flat_map(|message| &message.contents) {
@@ -215,7 +213,7 @@ fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError
         }
         let used = used.entry(id).or_default();
         *used += 1;
-        if *used > waiting(history, id) {
+        if *used > unanswered_calls(history, id) {
             let id: String = id.chars().take(128).collect();
             return Err(ApiError::invalid(format!(
                 "No tool call found for function call output with call_id {id}."
@@ -227,7 +225,7 @@ fn paired(messages: &[Message], history: &[Arc<Message>]) -> Result<(), ApiError
 }
 
 /// How many calls of an id have no result, in the newest message that has such calls.
-fn waiting(history: &[Arc<Message>], id: &str) -> usize {
+fn unanswered_calls(history: &[Arc<Message>], id: &str) -> usize {
     let mut results = 0;
     for message in history.iter().rev() {
         let contents = message.contents.iter();
@@ -243,7 +241,7 @@ fn waiting(history: &[Arc<Message>], id: &str) -> usize {
 }
 
 /// An approval that the response before did not ask for.
-pub(crate) fn no_question(id: &str) -> ApiError {
+pub(crate) fn unknown_approval(id: &str) -> ApiError {
     let id: String = id.chars().take(128).collect();
     ApiError::invalid(format!(
         "No approval request with id '{id}' waits there. Name the response that asked in \
@@ -254,7 +252,7 @@ pub(crate) fn no_question(id: &str) -> ApiError {
 }
 
 /// An item that is not there.
-pub(crate) fn no_item(id: &str) -> ApiError {
+pub(crate) fn unknown_item(id: &str) -> ApiError {
     let id: String = id.chars().take(128).collect();
     ApiError::invalid(format!(
         "Item with id '{id}' not found. Items are not persisted when `store` is set to false."

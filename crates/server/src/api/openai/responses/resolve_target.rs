@@ -18,7 +18,7 @@ use super::unsupported::{ModelCall, check_unsupported};
 use super::wire::{CreateRequest, McpTool, RequestTool};
 use crate::api::openai::items::{InputItems, ServerTool, ToolList};
 use crate::app::App;
-use crate::config::Kind;
+use crate::config::{AgentConfig, Kind};
 use crate::error::ApiError;
 use crate::upstreams::{Route, Upstream};
 
@@ -39,7 +39,7 @@ pub(crate) async fn resolve_target(
 ) -> Result<ResolvedTarget, ApiError> {
     let route = app.upstreams.route(request.model())?;
     let mut host = StoredRequest::plain(Arc::clone(&request));
-    let served = served(app, &request, &route).await?;
+    let served = server_tools(app, &request, &route).await?;
     for list in served.lists {
         if !listed.contains(&list.label) {
             host.lists.push(list);
@@ -49,35 +49,50 @@ pub(crate) async fn resolve_target(
     host.listed
         .extend(host.lists.iter().map(|list| list.label.clone()));
     host.tools = served.names;
-    made(app, &route, host, served.tools, Looks::New(input))
+    build_target(
+        app,
+        &route,
+        host,
+        served.tools,
+        UnsupportedCheck::New(input),
+    )
 }
 
-/// Whether it is looked at what of a request cannot be carried out.
+/// Whether a request is checked for what cannot be carried out.
 #[derive(Clone, Copy)]
-enum Looks<'i> {
-    /// It is, with the input of the request.
+enum UnsupportedCheck<'i> {
+    /// Check it, with the input of the request.
     New(&'i InputItems),
-    /// It was, and is kept.
-    Known,
+    /// It was checked before, and the result is stored.
+    Stored,
 }
 
 /// Resolve the request of a run that was begun before, as it was stored.
-pub(crate) async fn again(app: &App, host: &StoredRequest) -> Result<ResolvedTarget, ApiError> {
+pub(crate) async fn resolve_stored(
+    app: &App,
+    host: &StoredRequest,
+) -> Result<ResolvedTarget, ApiError> {
     let route = app.upstreams.route(host.request.model())?;
-    let served = served(app, &host.request, &route).await?;
-    let mut target = made(app, &route, host.clone(), served.tools, Looks::Known)?;
+    let served = server_tools(app, &host.request, &route).await?;
+    let mut target = build_target(
+        app,
+        &route,
+        host.clone(),
+        served.tools,
+        UnsupportedCheck::Stored,
+    )?;
     if let Some(item) = &host.compaction_item {
         set_compaction_answer(app, &mut target, item.clone())?;
     }
     Ok(target)
 }
 
-fn made(
+fn build_target(
     app: &App,
     route: &Route,
     mut host: StoredRequest,
     served: Vec<Arc<dyn Tool>>,
-    looks: Looks<'_>,
+    check: UnsupportedCheck<'_>,
 ) -> Result<ResolvedTarget, ApiError> {
     let request = Arc::clone(&host.request);
     let native = route.upstream.kind.speaks_responses();
@@ -95,7 +110,7 @@ fn made(
     for tool in &offered.tools {
         let name = &tool.spec().name;
         if tools.iter().any(|known| known.spec().name == *name) {
-            return Err(clash(name));
+            return Err(duplicate_tool(name));
         }
         tools.push(Arc::clone(tool));
     }
@@ -120,18 +135,13 @@ fn made(
         defs: &defs,
         offered: &offered,
     };
-    if let Looks::New(input) = looks {
+    if let UnsupportedCheck::New(input) = check {
         call.refuse_contents(input)?;
         host.functions = !native && renamed(&request).next().is_some();
         host.ignored = call.ignored()?;
         check_unsupported(&host.ignored, app.config.server.unsupported)?;
     }
     let agent = route.agent.as_deref();
-    let instructions = [
-        agent.and_then(|agent| agent.instructions.as_deref()),
-        request.instructions(),
-    ];
-    let instructions: Vec<&str> = instructions.into_iter().flatten().collect();
     let extras = request.extras();
     let options = RunOptions {
         tools,
@@ -140,7 +150,7 @@ fn made(
         settings: Some(settings),
         model: route.model.clone(),
         limits: Some(limits(app, &request)),
-        instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        instructions: instructions(agent, &request),
         persistence: extras
             .persistence
             .or_else(|| agent.and_then(|agent| agent.persistence)),
@@ -157,7 +167,9 @@ fn made(
         ..RunOptions::default()
     };
     let upstream = Arc::clone(&route.upstream);
-    let agent = app.runs.agent(&upstream.name, || agent_of(app, &upstream));
+    let agent = app
+        .runs
+        .agent(&upstream.name, || build_agent(app, &upstream));
     let agent = agent.map_err(|error| {
         ApiError::server(format!(
             "The upstream {} cannot be used: {error}",
@@ -172,7 +184,17 @@ fn made(
     })
 }
 
-fn agent_of(app: &App, upstream: &Upstream) -> Result<Agent, throughline::agent::BuildError> {
+/// The instructions of the agent and those of the request.
+fn instructions(agent: Option<&AgentConfig>, request: &CreateRequest) -> Option<String> {
+    let agent = agent.and_then(|agent| agent.instructions.as_deref());
+    let both: Vec<&str> = [agent, request.instructions()]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!both.is_empty()).then(|| both.join("\n\n"))
+}
+
+fn build_agent(app: &App, upstream: &Upstream) -> Result<Agent, throughline::agent::BuildError> {
     Agent::builder(Arc::clone(&upstream.client))
         .name(upstream.name.clone())
         .history(app.config.history)
@@ -198,7 +220,7 @@ struct ServerTools {
 }
 
 /// The tools of the servers that the agent and the request name.
-async fn served(
+async fn server_tools(
     app: &App,
     request: &CreateRequest,
     route: &Route,
@@ -214,7 +236,7 @@ async fn served(
             continue;
         };
         if served.lists.iter().any(|list| list.label == wanted.label) {
-            return Err(clash(&wanted.label));
+            return Err(duplicate_tool(&wanted.label));
         }
         let tools = Box::pin(app.mcp.tools(&wanted.label)).await?;
         served.add(&wanted.label, tools, Some(wanted))?;
@@ -241,9 +263,9 @@ impl ServerTools {
                 continue;
             }
             if self.names.iter().any(|(name, _)| *name == spec.name) {
-                return Err(clash(&spec.name));
+                return Err(duplicate_tool(&spec.name));
             }
-            list.tools.push(listed(spec));
+            list.tools.push(tool_listing(spec));
             let asks = spec.approval == Approval::Always
                 || wanted.is_some_and(|one| one.require_approval.asks(&spec.name, reads));
             let served = ServerTool {
@@ -263,7 +285,7 @@ impl ServerTools {
     }
 }
 
-fn clash(name: &str) -> ApiError {
+fn duplicate_tool(name: &str) -> ApiError {
     let name: String = name.chars().take(128).collect();
     ApiError::invalid(format!(
         "Two tools are called '{name}'. Rename or leave out one of them."
@@ -273,7 +295,7 @@ fn clash(name: &str) -> ApiError {
 }
 
 /// A tool as it is listed.
-fn listed(spec: &ToolSpec) -> RawJson {
+fn tool_listing(spec: &ToolSpec) -> RawJson {
     RawJson::object(|object| {
         object.str("name", &spec.name);
         match &spec.description {

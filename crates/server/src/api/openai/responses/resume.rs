@@ -41,7 +41,8 @@ pub(crate) async fn resume(
     let Some(host) = StoredRequest::of(journal.request.as_ref())? else {
         return Ok(None);
     };
-    let target = tokio::time::timeout(PREPARED_WITHIN, resolve_target::again(app, &host)).await;
+    let target =
+        tokio::time::timeout(PREPARED_WITHIN, resolve_target::resolve_stored(app, &host)).await;
     let target = target.map_err(|_| {
         let text = "The tools or the upstream of this response cannot be reached.";
         ApiError::new(503, "server_error", text)

@@ -92,7 +92,7 @@ impl EventStream {
             }
             match self.end {
                 Some(End::Whole) => {
-                    // What came before was taken by the connection.
+                    // The connection has taken everything before.
                     self.delivery.written();
                     return None;
                 }

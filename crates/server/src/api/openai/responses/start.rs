@@ -13,7 +13,7 @@ use super::approvals::call_at;
 use super::create::CreateCall;
 use super::errors;
 use super::projection::ResponseProjection;
-use super::resolve_input::{ResolvedInput, no_question, resolve_input};
+use super::resolve_input::{ResolvedInput, resolve_input, unknown_approval};
 use super::resolve_target::{ResolvedTarget, resolve_target};
 use super::retry::{FailedRun, Recorded};
 use super::stored_request::StoredRequest;
@@ -171,7 +171,7 @@ impl CreateCall<'_> {
             previous: prepared.previous,
             request: Arc::clone(&self.request),
             dialect: dialect(self.app),
-            labels: host.labels(),
+            tool_index: host.tool_index(),
             lists: host.lists.clone(),
             known_calls: known_calls(thread),
             ignored: host.ignored.clone(),
@@ -194,11 +194,11 @@ impl CreateCall<'_> {
         }
     }
 
-    /// The response that this one goes on from.
+    /// The response that this one continues.
     fn previous(&self) -> Result<Option<RunId>, ApiError> {
         match self.request.previous_response_id() {
             None => Ok(None),
-            Some(id) => match errors::run_of(id) {
+            Some(id) => match errors::parse_response_id(id) {
                 Some(run) => Ok(Some(run)),
                 None => Err(errors::no_previous(id)),
             },
@@ -245,7 +245,7 @@ impl CreateCall<'_> {
             return Ok(order);
         };
         let Some(previous) = prepared.previous else {
-            return Err(no_question(&first.approval.to_string()));
+            return Err(unknown_approval(&first.approval.to_string()));
         };
         let pending = prepared.thread.pending();
         for answer in &input.approvals {
@@ -283,7 +283,7 @@ fn settled_call(journal: Option<&Journal>, approval: ApprovalId) -> Result<Pendi
         Some((call, call_at(journal, call)?))
     });
     let Some((call, known)) = found else {
-        return Err(no_question(&approval.to_string()));
+        return Err(unknown_approval(&approval.to_string()));
     };
     Ok(Pending {
         call: known.call.call,

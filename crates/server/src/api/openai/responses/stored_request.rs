@@ -7,7 +7,7 @@ use throughline_store::RunId;
 
 use super::offered::renamed;
 use super::wire::{CreateRequest, Ignored};
-use crate::api::openai::items::{Labels, ServerTool, ToolList};
+use crate::api::openai::items::{ServerTool, ToolIndex, ToolList};
 use crate::error::ApiError;
 
 /// What is kept with a run.
@@ -19,15 +19,15 @@ pub(crate) struct StoredRequest {
     pub(crate) tools: Vec<(String, ServerTool)>,
     /// The tool lists that the response shows.
     pub(crate) lists: Vec<ToolList>,
-    /// The labels that were listed in this chain so far, with this response.
+    /// The servers whose tools were listed in this chain so far, with this response.
     pub(crate) listed: Vec<String>,
-    /// The response that it goes on from, where the record does not say so: one that failed.
+    /// The response that it continues, where the store does not have it: one that failed.
     pub(crate) previous: Option<RunId>,
     /// Whether the client's tools were offered as functions, by names that each vendor takes.
     pub(crate) functions: bool,
     /// What of the request is not carried out, as far as it was known at the beginning.
     pub(crate) ignored: Vec<Ignored>,
-    /// The conversation in short that it answers with, in place of a model.
+    /// The compacted conversation that it answers with, in place of a model.
     pub(crate) compaction_item: Option<RawJson>,
 }
 
@@ -46,23 +46,23 @@ impl StoredRequest {
         }
     }
 
-    pub(crate) fn labels(&self) -> Labels {
-        let mut labels = Labels::new();
+    pub(crate) fn tool_index(&self) -> ToolIndex {
+        let mut tool_index = ToolIndex::new();
         for (name, tool) in &self.tools {
-            labels.insert(name.clone(), tool.clone());
+            tool_index.insert(name.clone(), tool.clone());
         }
         if self.functions {
             for (offered, tool) in renamed(&self.request) {
-                labels.rename(offered, tool);
+                tool_index.rename(offered, tool);
             }
         }
-        labels
+        tool_index
     }
 
     /// As it is kept: the same for the same, so that the store has it once.
     pub(crate) fn to_json(&self) -> RawJson {
         RawJson::object(|object| {
-            object.raw("request", self.request.kept().get());
+            object.raw("request", self.request.stored_body().get());
             if !self.tools.is_empty() {
                 let mut list = ArrayWriter::new(object.key("tools"));
                 for (name, tool) in &self.tools {
@@ -146,7 +146,7 @@ impl StoredRequest {
         let listed =
             elements(host, "listed").filter_map(|label| Some(label.as_str()?.into_owned()));
         Ok(Some(Self {
-            request: Arc::new(CreateRequest::of_kept(&RawJson::of(request))?),
+            request: Arc::new(CreateRequest::from_stored(&RawJson::of(request))?),
             tools: tools.collect(),
             lists: lists.collect(),
             listed: listed.collect(),

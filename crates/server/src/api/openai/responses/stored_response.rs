@@ -26,7 +26,7 @@ pub(crate) struct StoredResponse {
     pub(crate) journal: Journal,
 }
 
-/// Whose events are sent.
+/// Which specification the events follow.
 pub(crate) fn dialect(app: &App) -> Dialect {
     app.config.server.dialect
 }
@@ -34,7 +34,7 @@ pub(crate) fn dialect(app: &App) -> Dialect {
 impl StoredResponse {
     /// Read it.
     pub(crate) async fn read(app: &App, scope: &TenantScope, id: &str) -> Result<Self, ApiError> {
-        let run = errors::run_of(id).ok_or_else(|| errors::no_response(id))?;
+        let run = errors::parse_response_id(id).ok_or_else(|| errors::no_response(id))?;
         let journal = match app.store.journal(scope, run).await {
             Ok(journal) if journal.run.kind == RunKind::Turn => journal,
             Ok(_) | Err(Error::NotFound { .. }) => return Err(errors::no_response(id)),
@@ -42,9 +42,9 @@ impl StoredResponse {
         };
         let host = match StoredRequest::of(journal.request.as_ref())? {
             Some(host) => host,
-            None => {
-                StoredRequest::plain(Arc::new(CreateRequest::of_kept(&RawJson::object(|_| {}))?))
-            }
+            None => StoredRequest::plain(Arc::new(CreateRequest::from_stored(&RawJson::object(
+                |_| {},
+            ))?)),
         };
         let base = journal.run.base.map(|node| node.run);
         let context = ResponseContext {
@@ -52,7 +52,7 @@ impl StoredResponse {
             thread: Some(journal.run.thread.clone()),
             created: begun_at(run),
             previous: host.previous.or(base),
-            labels: host.labels(),
+            tool_index: host.tool_index(),
             lists: host.lists,
             ignored: host.ignored,
             request: host.request,

@@ -1,5 +1,4 @@
-//! A request that ends with `compaction_trigger`: the conversation is put in short, and no model is
-//! asked.
+//! A request that ends with `compaction_trigger`: the conversation is compacted, and no model is called.
 
 use std::sync::Arc;
 
@@ -20,14 +19,14 @@ use crate::api::openai::items::{InputItems, OWN_WIRE};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// What is put in short.
+/// What is compacted.
 pub(super) struct WholeConversation<'a> {
     pub(super) request: &'a CreateRequest,
     pub(super) input: &'a InputItems,
     pub(super) messages: &'a [Arc<Message>],
 }
 
-/// Have a run answer with the conversation in short in place of a model.
+/// Have a run answer with the compacted conversation instead of calling a model.
 pub(super) fn answer_with_compaction(
     app: &App,
     scope: &TenantScope,
@@ -40,19 +39,19 @@ pub(super) fn answer_with_compaction(
     };
     let policy = compaction_options::policy(&app.config.compaction, target.upstream.window, &asked);
     let short = condense(whole.messages, &policy);
-    let item = compact::sealed(app, scope, (whole.request, whole.input), &short);
+    let item = compact::compaction_item(app, scope, (whole.request, whole.input), &short);
     target.host.compaction_item = Some(item.clone());
     target.options.host = Some(target.host.to_json());
     set_compaction_answer(app, target, item)
 }
 
-/// Have a run answer with a conversation in short.
+/// Have a run answer with a compacted conversation.
 pub(super) fn set_compaction_answer(
     app: &App,
     target: &mut ResolvedTarget,
     item: RawJson,
 ) -> Result<(), ApiError> {
-    let client = InShort {
+    let client = CompactionClient {
         abilities: Abilities::of(target.upstream.name.clone()),
         item,
     };
@@ -72,14 +71,14 @@ pub(super) fn set_compaction_answer(
     Ok(())
 }
 
-/// Answers with a conversation in short.
-struct InShort {
+/// A client that answers with a compacted conversation.
+struct CompactionClient {
     abilities: Abilities,
     item: RawJson,
 }
 
 #[async_trait]
-impl ChatClient for InShort {
+impl ChatClient for CompactionClient {
     fn abilities(&self) -> &Abilities {
         &self.abilities
     }

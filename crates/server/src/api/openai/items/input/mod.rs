@@ -1,10 +1,10 @@
-//! What a client says: items, in order, as messages.
+//! Input items, in order, as messages.
 //!
 //! Items are read by the codec of the vendor whose format this is, so that storing and listing them
-//! loses nothing. What cannot be said as messages stands apart: references to items that we keep,
+//! loses nothing. What messages cannot express stands apart: references to items that we keep,
 //! and answers to questions of ours.
 
-mod carried;
+mod envelopes;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use super::compaction_token::{self, OpenedToken};
 use super::read;
 use crate::ApiError;
 
-/// The type of the item that orders to put the conversation in short.
+/// The type of the item that asks for a compacted conversation.
 const TRIGGER: &str = "compaction_trigger";
 
 /// One item as a client sent it.
@@ -52,7 +52,7 @@ pub enum InputPart {
         /// Its id, if the client has one for it.
         id: Option<String>,
         /// What it is.
-        brought: Box<OpenedToken>,
+        token: Box<OpenedToken>,
         /// Where it stands in the input.
         index: usize,
     },
@@ -82,10 +82,10 @@ impl InputItems {
         };
         let path = Path::Root.key("input");
         if let Some(text) = input.as_str() {
-            read::no_longer(&path, &text, read::LONGEST_TEXT)?;
+            read::check_length(&path, &text, read::LONGEST_TEXT)?;
             return Ok(match text.is_empty() {
                 true => Self::default(),
-                false => Self::said(&text),
+                false => Self::user_text(&text),
             });
         }
         let Some(values) = input.as_array() else {
@@ -101,7 +101,7 @@ impl InputItems {
             let item = item(value, index, &path.index(index))?;
             if let Some(id) = &item.id {
                 if let Some(earlier) = known.get(id).and_then(|at| values.get(*at)) {
-                    if same(earlier, value) {
+                    if is_identical(earlier, value) {
                         continue;
                     }
                     return Err(duplicate_item(id));
@@ -116,7 +116,7 @@ impl InputItems {
     }
 
     /// A text from the user.
-    fn said(text: &str) -> Self {
+    fn user_text(text: &str) -> Self {
         let json = RawJson::object(|object| {
             object
                 .str("type", "message")
@@ -144,8 +144,7 @@ impl InputItems {
         &self.parts
     }
 
-    /// Whether it ends with the order to put the conversation in short, which is taken out. It may
-    /// stand nowhere else.
+    /// Take out the item that asks for a compacted conversation, if there is one. It must be the last.
     pub fn take_trigger(&mut self) -> Result<bool, ApiError> {
         let is_trigger = |item: &InputItem| item.tag == TRIGGER;
         let Some(place) = self.items.iter().position(is_trigger) else {
@@ -164,7 +163,7 @@ impl InputItems {
         Ok(true)
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -181,18 +180,20 @@ pub fn duplicate_item(id: &str) -> ApiError {
 }
 
 /// Whether two values say the same, whatever the order of members.
-fn same(one: &Value<'_>, two: &Value<'_>) -> bool {
+fn is_identical(one: &Value<'_>, two: &Value<'_>) -> bool {
     match (one.node(), two.node()) {
         (Node::Null, Node::Null) => true,
         (Node::Bool(one), Node::Bool(two)) => one == two,
         (Node::Number, Node::Number) => one.raw() == two.raw(),
         (Node::String(_), Node::String(_)) => one.as_str() == two.as_str(),
         (Node::Array(one), Node::Array(two)) => {
-            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| same(one, two))
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| is_identical(one, two))
         }
         (Node::Object(members), Node::Object(others)) => {
             let has = |object: &Value<'_>, key: &str, value: &Value<'_>| {
-                object.get(key).is_some_and(|found| same(found, value))
+                object
+                    .get(key)
+                    .is_some_and(|found| is_identical(found, value))
             };
             members.len() == others.len()
                 && members
@@ -218,7 +219,7 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
     match tag.as_str() {
         "message" => {
             let roles = ["assistant", "system", "developer", "user"];
-            if read::word(value, "role", &roles, path)?.is_none() {
+            if read::one_of(value, "role", &roles, path)?.is_none() {
                 return Err(read::missing(&path.key("role")));
             }
             if value.get("content").is_none() {
@@ -233,10 +234,10 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
         }
         "compaction" => {
             let sealed = read::required(value, "encrypted_content", path)?;
-            read::no_longer(
+            read::check_length(
                 &path.key("encrypted_content"),
                 &sealed,
-                compaction_token::LONGEST,
+                compaction_token::MAX_LENGTH,
             )?;
         }
         "mcp_approval_response" => {
@@ -249,7 +250,7 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
         _ => {}
     }
     if value.raw().len() > read::LONGEST_TEXT {
-        bounded(value, path)?;
+        check_lengths(value, path)?;
     }
     Ok(InputItem {
         index,
@@ -260,15 +261,15 @@ fn item(value: &Value<'_>, index: usize, path: &Path<'_>) -> Result<InputItem, A
 }
 
 /// Refuse texts that are too long, anywhere in an item.
-fn bounded(value: &Value<'_>, path: &Path<'_>) -> Result<(), ApiError> {
+fn check_lengths(value: &Value<'_>, path: &Path<'_>) -> Result<(), ApiError> {
     match value.node() {
         Node::String(_) => {
             let text = value.as_str().unwrap_or_default();
-            read::no_longer(path, &text, read::LONGEST_TEXT)
+            read::check_length(path, &text, read::LONGEST_TEXT)
         }
         Node::Array(values) => {
             let mut places = values.iter().enumerate();
-            places.try_for_each(|(index, value)| bounded(value, &path.index(index)))
+            places.try_for_each(|(index, value)| check_lengths(value, &path.index(index)))
         }
         Node::Object(members) => {
             // Pictures and files are bounded by the body alone.
@@ -283,7 +284,7 @@ fn bounded(value: &Value<'_>, path: &Path<'_>) -> Result<(), ApiError> {
                 let key = member.key.to_str();
                 match long.contains(&&*key) {
                     true => Ok(()),
-                    false => bounded(&member.value, &path.key(&key)),
+                    false => check_lengths(&member.value, &path.key(&key)),
                 }
             })
         }
@@ -294,7 +295,7 @@ fn bounded(value: &Value<'_>, path: &Path<'_>) -> Result<(), ApiError> {
 /// What items mean.
 pub fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
     let mut parts = Vec::new();
-    let mut said: Vec<&InputItem> = Vec::new();
+    let mut plain: Vec<&InputItem> = Vec::new();
     for item in items {
         let apart = match item.tag.as_str() {
             "item_reference" => item.id.clone().map(|id| InputPart::Reference {
@@ -302,18 +303,18 @@ pub fn parts(items: &[&InputItem]) -> Result<Vec<InputPart>, ApiError> {
                 index: item.index,
             }),
             "mcp_approval_response" => approval(item),
-            "compaction" => opened(item)?,
+            "compaction" => compaction_token_of(item)?,
             _ => None,
         };
         match apart {
             Some(part) => {
-                say(&mut parts, &mut said)?;
+                flush_messages(&mut parts, &mut plain)?;
                 parts.push(part);
             }
-            None => said.push(item),
+            None => plain.push(item),
         }
     }
-    say(&mut parts, &mut said)?;
+    flush_messages(&mut parts, &mut plain)?;
     Ok(parts)
 }
 
@@ -329,22 +330,22 @@ pub fn messages_of(item: &InputItem) -> Result<Vec<Message>, ApiError> {
 }
 
 /// What a compaction item holds, if it is one of ours.
-fn opened(item: &InputItem) -> Result<Option<InputPart>, ApiError> {
+fn compaction_token_of(item: &InputItem) -> Result<Option<InputPart>, ApiError> {
     let value = item.json.value();
     let sealed = value.get("encrypted_content").and_then(Value::as_str);
     match sealed.and_then(|sealed| compaction_token::open(&sealed)) {
         None => Ok(None),
-        Some(Ok(brought)) => Ok(Some(InputPart::CompactionToken {
+        Some(Ok(token)) => Ok(Some(InputPart::CompactionToken {
             id: item.id.clone(),
-            brought: Box::new(brought),
+            token: Box::new(token),
             index: item.index,
         })),
-        Some(Err(why)) => Err(not_ours(item.index, &why.to_string())),
+        Some(Err(why)) => Err(bad_compaction_token(item.index, &why.to_string())),
     }
 }
 
 /// The error for a compaction item that looks like one of ours and is not.
-pub fn not_ours(index: usize, why: &str) -> ApiError {
+pub fn bad_compaction_token(index: usize, why: &str) -> ApiError {
     ApiError::invalid(format!(
         "The encrypted content of a compaction item could not be opened: {why}. Send it as you \
          received it, or leave the item out."
@@ -364,16 +365,16 @@ fn approval(item: &InputItem) -> Option<InputPart> {
 }
 
 /// Read the items that were gathered as messages.
-fn say(parts: &mut Vec<InputPart>, said: &mut Vec<&InputItem>) -> Result<(), ApiError> {
-    if said.is_empty() {
+fn flush_messages(parts: &mut Vec<InputPart>, plain: &mut Vec<&InputItem>) -> Result<(), ApiError> {
+    if plain.is_empty() {
         return Ok(());
     }
-    let items = std::mem::take(said);
+    let items = std::mem::take(plain);
     let values: Vec<Value<'_>> = items.iter().map(|item| item.json.value()).collect();
     let messages = CODEC.decode_messages(&values);
-    let mut messages = messages.map_err(|error| unreadable(&error, &items))?;
+    let mut messages = messages.map_err(|error| decode_error(&error, &items))?;
     for message in &mut messages {
-        carried::open(message)?;
+        envelopes::open_envelopes(message)?;
     }
     // One that held nothing but what belongs to others says nothing.
     messages.retain(|message| !message.contents.is_empty());
@@ -385,7 +386,7 @@ fn say(parts: &mut Vec<InputPart>, said: &mut Vec<&InputItem>) -> Result<(), Api
 }
 
 /// The codec names places in what it was given; clients know places in their input.
-fn unreadable(error: &DecodeError, items: &[&InputItem]) -> ApiError {
+fn decode_error(error: &DecodeError, items: &[&InputItem]) -> ApiError {
     let split = error
         .path
         .strip_prefix('[')

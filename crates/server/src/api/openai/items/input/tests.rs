@@ -163,7 +163,7 @@ fn reasoning_that_a_client_carried_is_the_vendors_again() {
         (&contents[0].body, &contents[0].vendor),
         (&thinking.body, &thinking.vendor)
     );
-    assert_eq!(envelope::name_of(&contents[0]).as_deref(), Some("rs_7"));
+    assert_eq!(envelope::item_id_of(&contents[0]).as_deref(), Some("rs_7"));
     assert!(contents[1].as_tool_call().is_some());
 }
 
@@ -199,7 +199,7 @@ fn a_signature_that_a_client_carried_is_on_its_call_again() {
         panic!("{contents:?}");
     };
     assert_eq!((&found.body, &found.vendor), (&signed.body, &signed.vendor));
-    assert_eq!(envelope::name_of(found).as_deref(), Some("fc_1"));
+    assert_eq!(envelope::item_id_of(found).as_deref(), Some("fc_1"));
     // Alone it means nothing.
     assert_eq!(read(&format!("[{carrier}]")).unwrap().parts(), []);
 }

@@ -3,7 +3,7 @@
 //! What a client sent comes back as it was sent, filled up where readers count on a member; what a
 //! model said comes back as the item that its response showed, under the same id.
 
-mod fill;
+mod defaults;
 #[cfg(test)]
 mod tests;
 
@@ -18,10 +18,12 @@ use throughline_store::RunId;
 use super::compaction_token;
 use super::envelope;
 use super::ids::{ItemId, ItemPlace, prefix_of};
-use super::output::{Carrier, Draft, ItemStatus, Maker, Question, ServerCall, exact};
-use crate::api::openai::items::{AwaitingApproval, Labels};
+use super::output::{
+    ApprovalQuestion, Draft, ItemBuilder, ItemStatus, ServerCall, SignatureItem, original_items,
+};
+use crate::api::openai::items::{AwaitingApproval, ToolIndex};
 use crate::config::Dialect;
-use fill::filled;
+use defaults::with_defaults;
 
 /// An item of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub struct Item {
     pub id: String,
     /// The item.
     pub json: RawJson,
-    /// Where in the history a model said it: which message, and which content of it.
-    pub said: Option<(usize, usize)>,
+    /// Where in the history it stands if a model made it: which message, and which content of it.
+    pub position: Option<(usize, usize)>,
 }
 
 /// Where in a run a message stands.
@@ -57,10 +59,10 @@ pub struct PositionedMessage<'m> {
 /// How items are listed.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'l> {
-    /// Whose items are shown.
+    /// Which specification the items follow.
     pub dialect: Dialect,
     /// The tools that run here.
-    pub labels: &'l Labels,
+    pub tool_index: &'l ToolIndex,
     /// Whether reasoning comes with what is needed to send it back.
     pub seals: bool,
     /// Whether a summary of reasoning was asked for.
@@ -76,9 +78,9 @@ pub struct Listing<'l> {
 pub fn input_items(messages: &[PositionedMessage<'_>], listing: &Listing<'_>) -> Vec<Item> {
     let mut list = ItemList {
         listing,
-        maker: Maker {
+        builder: ItemBuilder {
             dialect: listing.dialect,
-            labels: listing.labels,
+            tool_index: listing.tool_index,
             seals: listing.seals,
             logprobs: false,
             summarizes: listing.summarizes,
@@ -93,20 +95,23 @@ pub fn input_items(messages: &[PositionedMessage<'_>], listing: &Listing<'_>) ->
         items: Vec::new(),
         message: 0,
     };
-    for (index, spoken) in messages.iter().enumerate() {
+    for (index, positioned) in messages.iter().enumerate() {
         list.message = index;
-        if closes_calls(spoken) {
-            list.closed.push(*spoken);
+        if closes_calls(positioned) {
+            list.closed.push(*positioned);
             continue;
         }
-        let runs_calls = spoken.message.source == Some(Source::Tool);
-        let same_run = list.closed.iter().all(|closed| closed.run == spoken.run);
-        if !(runs_calls && same_run) && spoken.message.role != Role::User {
+        let runs_calls = positioned.message.source == Some(Source::Tool);
+        let same_run = list
+            .closed
+            .iter()
+            .all(|closed| closed.run == positioned.run);
+        if !(runs_calls && same_run) && positioned.message.role != Role::User {
             list.list_closed();
         }
-        match spoken.place {
-            MessagePosition::Input => list.input(spoken),
-            MessagePosition::Step(step) => list.output(spoken, step),
+        match positioned.place {
+            MessagePosition::Input => list.input(positioned),
+            MessagePosition::Step(step) => list.output(positioned, step),
         }
     }
     list.list_closed();
@@ -118,13 +123,13 @@ type Results<'m> = HashMap<(RunId, String), Vec<&'m ToolResult>>;
 
 fn results<'m>(messages: &[PositionedMessage<'m>]) -> Results<'m> {
     let mut found: Results<'m> = HashMap::new();
-    for spoken in messages {
-        if spoken.place == MessagePosition::Input && !closes_calls(spoken) {
+    for positioned in messages {
+        if positioned.place == MessagePosition::Input && !closes_calls(positioned) {
             continue;
         }
-        let contents = spoken.message.contents.iter();
+        let contents = positioned.message.contents.iter();
         for result in contents.filter_map(Content::as_tool_result) {
-            let key = (spoken.run, result.call().value().to_owned());
+            let key = (positioned.run, result.call().value().to_owned());
             found.entry(key).or_default().push(result);
         }
     }
@@ -132,14 +137,14 @@ fn results<'m>(messages: &[PositionedMessage<'m>]) -> Results<'m> {
 }
 
 /// Whether a message has our results for calls of the response before that did not run.
-fn closes_calls(spoken: &PositionedMessage<'_>) -> bool {
-    let message = spoken.message;
+fn closes_calls(positioned: &PositionedMessage<'_>) -> bool {
+    let message = positioned.message;
     message.role == Role::Tool && message.source == Some(Source::Repair)
 }
 
 struct ItemList<'m, 'l> {
     listing: &'l Listing<'l>,
-    maker: Maker<'l>,
+    builder: ItemBuilder<'l>,
     inputs: HashMap<RunId, u32>,
     /// The numbers of the next items of a step, by the prefix of their ids.
     steps: HashMap<(RunId, u32, &'static str), u32>,
@@ -155,48 +160,48 @@ struct ItemList<'m, 'l> {
 }
 
 impl<'m> ItemList<'m, '_> {
-    /// What a client said.
-    fn input(&mut self, spoken: &PositionedMessage<'m>) {
-        if let Some((id, item)) = compaction_token::carried(spoken.message) {
+    /// List a message of the input.
+    fn input(&mut self, positioned: &PositionedMessage<'m>) {
+        if let Some((id, item)) = compaction_token::item_of(positioned.message) {
             return self.push(id, item.get());
         }
         let mut run: Vec<Content> = Vec::new();
-        for content in &spoken.message.contents {
+        for content in &positioned.message.contents {
             let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
             let foreign = wire != Some(&Wire::OpenAiResponses);
-            let carried = envelope::name_of(content).is_some()
+            let carried = envelope::item_id_of(content).is_some()
                 || foreign && matches!(content.body, Body::Reasoning(_));
             if !carried {
                 run.push(content.clone());
                 continue;
             }
-            self.sent(spoken, std::mem::take(&mut run));
-            if let Some(draft) = self.maker.draft(content, None, &mut None) {
-                let id = envelope::name_of(content);
-                let id = id.unwrap_or_else(|| self.input_id(spoken.run, draft.tag()));
-                self.push(id.clone(), &draft.whole(&id, ItemStatus::Completed));
+            self.push_sent(positioned, std::mem::take(&mut run));
+            if let Some(draft) = self.builder.draft(content, None, &mut None) {
+                let id = envelope::item_id_of(content);
+                let id = id.unwrap_or_else(|| self.input_id(positioned.run, draft.tag()));
+                self.push(id.clone(), &draft.item(&id, ItemStatus::Completed));
             }
         }
-        self.sent(spoken, run);
+        self.push_sent(positioned, run);
     }
 
     /// Contents as the items that the client sent.
-    fn sent(&mut self, spoken: &PositionedMessage<'m>, contents: Vec<Content>) {
+    fn push_sent(&mut self, positioned: &PositionedMessage<'m>, contents: Vec<Content>) {
         if contents.is_empty() {
             return;
         }
         let message = Message {
             contents,
-            ..spoken.message.clone()
+            ..positioned.message.clone()
         };
-        for item in exact(message) {
+        for item in original_items(message) {
             let value = item.value();
             let tag = value.get("type").and_then(Value::as_str);
             let tag = tag.unwrap_or_else(|| "message".into());
-            let minted = self.input_id(spoken.run, &tag);
+            let minted = self.input_id(positioned.run, &tag);
             let id = value.get("id").and_then(Value::as_str);
             let id = id.filter(|id| !id.is_empty()).map_or(minted, Into::into);
-            let json = filled(&value, &tag, &id);
+            let json = with_defaults(&value, &tag, &id);
             self.push(id, &json);
         }
     }
@@ -214,35 +219,35 @@ impl<'m> ItemList<'m, '_> {
             self.items.push(Item {
                 id,
                 json,
-                said: None,
+                position: None,
             });
         }
     }
 
-    /// What a model said, or what tools of ours answered.
-    fn output(&mut self, spoken: &PositionedMessage<'m>, step: u32) {
-        let message = spoken.message;
+    /// List an answer of a model, or results of tools that ran in the server.
+    fn output(&mut self, positioned: &PositionedMessage<'m>, step: u32) {
+        let message = positioned.message;
         if message.source == Some(Source::Repair) {
             return;
         }
         if message.role == Role::Tool && message.source != Some(Source::Model) {
             let closed = std::mem::take(&mut self.closed);
-            return self.taken_over(closed.iter().chain([spoken]));
+            return self.taken_over(closed.iter().chain([positioned]));
         }
         let mut phase = None;
         let first = self.items.len();
         for (place, content) in message.contents.iter().enumerate() {
             let next = message.contents.get(place + 1);
-            let Some(draft) = self.maker.draft(content, next, &mut phase) else {
+            let Some(draft) = self.builder.draft(content, next, &mut phase) else {
                 continue;
             };
             let draft = draft.with_occurrence(occurrence_in(message, place));
-            let id = self.output_id(spoken.run, step, draft.tag());
+            let id = self.output_id(positioned.run, step, draft.tag());
             let before = self.items.len();
-            self.drafted(spoken.run, id, &draft);
-            self.carried(spoken.run, step, content);
+            self.push_draft(positioned.run, id, &draft);
+            self.push_signature(positioned.run, step, content);
             for item in self.items.iter_mut().skip(before) {
-                item.said = Some((self.message, place));
+                item.position = Some((self.message, place));
             }
         }
         let cut = message.status == Some(MessageStatus::Incomplete);
@@ -250,7 +255,7 @@ impl<'m> ItemList<'m, '_> {
             cut,
             self.items.get_mut(first..).and_then(<[Item]>::last_mut),
         ) {
-            incomplete(last);
+            mark_incomplete(last);
         }
     }
 
@@ -268,19 +273,19 @@ impl<'m> ItemList<'m, '_> {
     }
 
     /// What a client carries beside an item.
-    fn carried(&mut self, run: RunId, step: u32, content: &Content) {
-        let carrier = self.maker.carrier(content);
-        if carrier == Carrier::None {
+    fn push_signature(&mut self, run: RunId, step: u32, content: &Content) {
+        let carrier = self.builder.signature_item(content);
+        if carrier == SignatureItem::None {
             return;
         }
         let id = self.output_id(run, step, "reasoning");
-        if let Carrier::Shown(thought) = carrier {
+        if let SignatureItem::Shown(thought) = carrier {
             let id = id.to_string();
             self.push(id.clone(), &thought.item(&id, ItemStatus::Completed));
         }
     }
 
-    fn drafted(&mut self, run: RunId, id: ItemId, draft: &Draft) {
+    fn push_draft(&mut self, run: RunId, id: ItemId, draft: &Draft) {
         let named = id.to_string();
         match draft {
             Draft::Server(call) => {
@@ -292,7 +297,7 @@ impl<'m> ItemList<'m, '_> {
                 if result.is_none() {
                     self.open.push(call.clone());
                 }
-                match (result, self.asked(run, &call.question())) {
+                match (result, self.approval_id(run, &call.question())) {
                     (None, None) if call.asks => {}
                     // The other specification has no word for the question.
                     (None, Some(_)) if self.listing.dialect == Dialect::OpenResponses => {}
@@ -300,25 +305,22 @@ impl<'m> ItemList<'m, '_> {
                         let json = call.question().item(&approval);
                         self.push(approval, &json);
                     }
-                    (result, _) => self.ended(&named, call, result),
+                    (result, _) => self.push_ended(&named, call, result),
                 }
             }
             Draft::Question(question) => {
-                let id = self.asked(run, question).unwrap_or(named);
+                let id = self.approval_id(run, question).unwrap_or(named);
                 let json = question.item(&id);
                 self.push(id, &json);
             }
-            Draft::MessageDraft(_)
-            | Draft::ReasoningDraft(_)
-            | Draft::Call(_)
-            | Draft::VendorItem(_) => {
-                self.push(named.clone(), &draft.whole(&named, ItemStatus::Completed));
+            Draft::Message(_) | Draft::Reasoning(_) | Draft::Call(_) | Draft::Vendor(_) => {
+                self.push(named.clone(), &draft.item(&named, ItemStatus::Completed));
             }
         }
     }
 
     /// A call that ran here, with its result.
-    fn ended(&mut self, id: &str, call: &ServerCall, result: Option<&ToolResult>) {
+    fn push_ended(&mut self, id: &str, call: &ServerCall, result: Option<&ToolResult>) {
         if self.listing.dialect == Dialect::OpenAi {
             return self.push(id.to_owned(), &call.item(id, result));
         }
@@ -333,29 +335,29 @@ impl<'m> ItemList<'m, '_> {
         }
     }
 
-    fn asked(&self, run: RunId, question: &Question) -> Option<String> {
+    fn approval_id(&self, run: RunId, question: &ApprovalQuestion) -> Option<String> {
         let mut asked = self.listing.asked.iter();
         let found = asked.find(|(of, asked)| *of == run && question.is_asked_by(asked));
         found.map(|(_, asked)| asked.approval.to_string())
     }
 
-    /// ItemList results that wait for others.
+    /// List results that wait for others.
     fn list_closed(&mut self) {
         let closed = std::mem::take(&mut self.closed);
         self.taken_over(closed.iter());
     }
 
     /// Results of calls that an earlier run had asked for, in the order of the calls.
-    fn taken_over<'s>(&mut self, spoken: impl Iterator<Item = &'s PositionedMessage<'m>>)
+    fn taken_over<'s>(&mut self, positioned: impl Iterator<Item = &'s PositionedMessage<'m>>)
     where
         'm: 's,
     {
         let mut found: Vec<(usize, RunId, &'m ToolResult)> = Vec::new();
-        for spoken in spoken {
-            let contents = spoken.message.contents.iter();
+        for positioned in positioned {
+            let contents = positioned.message.contents.iter();
             for result in contents.filter_map(Content::as_tool_result) {
                 let id = result.call().value();
-                let left = self.results.get_mut(&(spoken.run, id.to_owned()));
+                let left = self.results.get_mut(&(positioned.run, id.to_owned()));
                 // Those of calls of this run were listed with their calls.
                 let unlisted = left.and_then(|left| {
                     let place = left.iter().position(|one| std::ptr::eq(*one, result))?;
@@ -365,7 +367,7 @@ impl<'m> ItemList<'m, '_> {
                 let mut calls = (0..self.open.len()).rev().filter(taken);
                 let call = calls.find(|place| self.open[*place].is_answered_by(result));
                 if let (Some(result), Some(place)) = (unlisted, call) {
-                    found.push((place, spoken.run, result));
+                    found.push((place, positioned.run, result));
                 }
             }
         }
@@ -379,7 +381,7 @@ impl<'m> ItemList<'m, '_> {
                 place: ItemPlace::Taken(*number),
             };
             *number += 1;
-            self.ended(&id.to_string(), &call, Some(result));
+            self.push_ended(&id.to_string(), &call, Some(result));
         }
         for (place, ..) in found.iter().rev() {
             self.open.remove(*place);
@@ -388,7 +390,7 @@ impl<'m> ItemList<'m, '_> {
 }
 
 /// Say that an item is not whole.
-fn incomplete(item: &mut Item) {
+fn mark_incomplete(item: &mut Item) {
     let value = item.json.value();
     if let Some(status) = value.get("status") {
         let cut = RawJson::of_with(&value, &[(status, "\"incomplete\"")]);

@@ -7,7 +7,7 @@ use throughline_store::{ApprovalId, RunId};
 
 use super::{Listing, MessagePosition, PositionedMessage, input_items};
 use crate::api::openai::items::envelope;
-use crate::api::openai::items::{AwaitingApproval, Labels, ServerTool};
+use crate::api::openai::items::{AwaitingApproval, ServerTool, ToolIndex};
 use crate::api::openai::items::{InputPart, Item};
 use crate::api::openai::responses::wire::request::CreateRequest;
 use crate::config::Dialect;
@@ -15,24 +15,24 @@ use crate::config::Dialect;
 const RUN: RunId = RunId::from_bytes([0xaa; 16]);
 const NEXT: RunId = RunId::from_bytes([0xbb; 16]);
 
-fn labels() -> Labels {
-    let mut labels = Labels::new();
+fn tool_index() -> ToolIndex {
+    let mut tool_index = ToolIndex::new();
     for (name, asks) in [("get_order", false), ("place_order", true)] {
         let tool = ServerTool {
             label: "orders".to_owned(),
             name: name.to_owned(),
             asks,
         };
-        labels.insert(name, tool);
+        tool_index.insert(name, tool);
     }
-    labels
+    tool_index
 }
 
 fn list(
     messages: &[(RunId, MessagePosition, Message)],
     asked: &[(RunId, AwaitingApproval)],
 ) -> Vec<Item> {
-    let spoken: Vec<PositionedMessage<'_>> = messages
+    let positioned: Vec<PositionedMessage<'_>> = messages
         .iter()
         .map(|(run, place, message)| PositionedMessage {
             run: *run,
@@ -42,16 +42,16 @@ fn list(
         .collect();
     let listing = Listing {
         dialect: Dialect::OpenAi,
-        labels: &labels(),
+        tool_index: &tool_index(),
         seals: false,
         summarizes: false,
         model: "demo",
         asked,
     };
-    input_items(&spoken, &listing)
+    input_items(&positioned, &listing)
 }
 
-fn sent(items: &str) -> Vec<(RunId, MessagePosition, Message)> {
+fn push_sent(items: &str) -> Vec<(RunId, MessagePosition, Message)> {
     let body = format!("{{\"input\":{items}}}");
     let request = CreateRequest::parse(body.as_bytes()).unwrap();
     let [InputPart::Messages(messages)] = request.input().parts() else {
@@ -76,7 +76,7 @@ fn short(items: &[Item]) -> Vec<String> {
 #[test]
 fn what_was_sent_is_listed_with_what_readers_count_on() {
     let items = list(
-        &sent(
+        &push_sent(
             r#"[{"role":"user","content":"a"},
                 {"id":"msg_mine","role":"user","content":[{"type":"input_image","image_url":"data:x"}]},
                 {"type":"message","role":"assistant","content":"b","phase":"commentary"},
@@ -119,7 +119,7 @@ fn carried_reasoning_is_listed_under_the_clients_id() {
     .with_vendor(Vendor::part(Wire::Gemini, RawJson::new("{}").unwrap()));
     let sealed = envelope::seal(&thinking, "m");
     let items = list(
-        &sent(&format!(
+        &push_sent(&format!(
             r#"[{{"role":"user","content":"a"}},{{"type":"reasoning","id":"rs_7","summary":[],"encrypted_content":"{sealed}"}}]"#
         )),
         &[],

@@ -8,7 +8,7 @@ use crate::api::openai::items::ToolName;
 
 /// A call that the client runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct ClientCall {
     pub(crate) call: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
@@ -18,7 +18,7 @@ pub(crate) struct Call {
     pub(crate) namespace: Option<String>,
 }
 
-impl Call {
+impl ClientCall {
     pub(crate) fn of(call: &ToolCall, custom: bool) -> Self {
         Self {
             call: call.call.value().to_owned(),
@@ -59,15 +59,15 @@ impl Call {
 
     /// The item.
     pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
-        self.written(id, state, &self.arguments)
+        self.write_item(id, state, &self.arguments)
     }
 
     /// The item before its arguments.
-    pub(crate) fn begun(&self, id: &str) -> String {
-        self.written(id, ItemStatus::InProgress, "")
+    pub(crate) fn in_progress(&self, id: &str) -> String {
+        self.write_item(id, ItemStatus::InProgress, "")
     }
 
-    fn written(&self, id: &str, state: ItemStatus, arguments: &str) -> String {
+    fn write_item(&self, id: &str, state: ItemStatus, arguments: &str) -> String {
         let mut out = String::with_capacity(arguments.len() + arguments.len() / 4 + 160);
         let mut object = ObjectWriter::new(&mut out);
         object

@@ -1,9 +1,9 @@
-//! Words of the model.
+//! Messages of the model.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, Value};
 use throughline_model::{Body, Citation, Content, Form, Wire};
 
-use super::{Dialect, ItemStatus, Maker};
+use super::{Dialect, ItemBuilder, ItemStatus};
 
 /// One text of the model, with what it cites.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,15 +17,19 @@ pub(crate) struct MessageDraft {
     pub(crate) phase: Option<String>,
 }
 
-impl Maker<'_> {
+impl ItemBuilder<'_> {
     /// The text of a content; none if there is nothing to read.
-    pub(crate) fn said(&self, content: &Content, phase: Option<&str>) -> Option<MessageDraft> {
+    pub(crate) fn message_draft(
+        &self,
+        content: &Content,
+        phase: Option<&str>,
+    ) -> Option<MessageDraft> {
         let (text, refusal) = match &content.body {
             Body::Text(text) => (text, false),
             Body::Refusal(text) => (text, true),
             _ => return None,
         };
-        // An empty message could not be told from a missing one.
+        // An empty message could not be distinguished from a missing one.
         if text.text.is_empty() {
             return None;
         }
@@ -98,7 +102,7 @@ fn annotation(citation: &Citation, dialect: Dialect) -> Option<String> {
 
 /// Note the phase of a vendor's message when its first content comes. It holds for the other parts
 /// of that message and for nothing else.
-pub(crate) fn carry_phase(content: &Content, phase: &mut Option<String>) {
+pub(crate) fn track_phase(content: &Content, phase: &mut Option<String>) {
     let vendor = content.vendor.as_ref();
     let own = vendor.filter(|vendor| vendor.wire == Wire::OpenAiResponses);
     match own.map(|vendor| (&vendor.envelope, &vendor.form)) {
@@ -143,15 +147,15 @@ impl MessageDraft {
 
     /// The message.
     pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
-        self.written(id, state, Some(&self.part()))
+        self.write_item(id, state, Some(&self.part()))
     }
 
     /// The message before its part.
-    pub(crate) fn begun(id: &str) -> String {
-        Self::default().written(id, ItemStatus::InProgress, None)
+    pub(crate) fn in_progress(id: &str) -> String {
+        Self::default().write_item(id, ItemStatus::InProgress, None)
     }
 
-    fn written(&self, id: &str, state: ItemStatus, part: Option<&str>) -> String {
+    fn write_item(&self, id: &str, state: ItemStatus, part: Option<&str>) -> String {
         let mut out = String::with_capacity(part.map_or(0, str::len) + id.len() + 96);
         let mut object = ObjectWriter::new(&mut out);
         object

@@ -1,12 +1,12 @@
-//! What was said, as the items that a client reads.
+//! Output items: contents of the model as a client reads them.
 //!
-//! Each text is a message of its own with one part, each call and each thought an item: so what a
-//! reader saw growing and what is made of the record later are the same items with the same ids.
-//! What has no equivalent here is left out; the record has it.
+//! Each text is a message of its own with one part; each call and each piece of reasoning is an item. So
+//! the items of a stream and those made from the store later are the same, with the same ids. Contents
+//! without an equivalent in the API are left out; the store has them.
 
 mod call;
-mod exact;
 mod message;
+mod original;
 mod reasoning;
 mod server;
 mod vendor;
@@ -14,14 +14,14 @@ mod vendor;
 use throughline_model::{Body, Content, Family, Runner, ToolCall, ToolResult, Wire};
 
 use super::envelope;
-use crate::api::openai::items::{Labels, ServerTool};
+use crate::api::openai::items::{ServerTool, ToolIndex};
 use crate::config::Dialect;
 
-pub(crate) use call::Call;
-pub(crate) use exact::exact;
+pub(crate) use call::ClientCall;
 pub(crate) use message::MessageDraft;
+pub(crate) use original::original_items;
 pub(crate) use reasoning::ReasoningDraft;
-pub(crate) use server::{Listed, Question, ServerCall};
+pub(crate) use server::{ApprovalQuestion, ServerCall, tool_list_item};
 pub(crate) use vendor::OWN_WIRE;
 pub(crate) use vendor::VendorItem;
 
@@ -54,36 +54,36 @@ impl ItemStatus {
 /// An item that has no id yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Draft {
-    /// Words.
-    MessageDraft(MessageDraft),
-    /// Thoughts.
-    ReasoningDraft(ReasoningDraft),
+    /// A text or a refusal.
+    Message(MessageDraft),
+    /// Reasoning.
+    Reasoning(ReasoningDraft),
     /// A call that the client runs.
-    Call(Call),
+    Call(ClientCall),
     /// A call that runs here.
     Server(ServerCall),
-    /// Leave that a vendor's tool host asks for.
-    Question(Question),
+    /// A question of a vendor's tool host whether a call may run.
+    Question(ApprovalQuestion),
     /// A vendor's item as it came.
-    VendorItem(VendorItem),
+    Vendor(VendorItem),
 }
 
 /// What carries the signature of a content.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Carrier {
+pub(crate) enum SignatureItem {
     /// There is nothing to carry.
     None,
     /// An item that is not shown.
-    Unseen,
+    Hidden,
     /// An item.
     Shown(ReasoningDraft),
 }
 
 /// What items are made for.
 #[derive(Clone, Copy)]
-pub(crate) struct Maker<'m> {
+pub(crate) struct ItemBuilder<'m> {
     pub(crate) dialect: Dialect,
-    pub(crate) labels: &'m Labels,
+    pub(crate) tool_index: &'m ToolIndex,
     /// Whether reasoning comes with what is needed to send it back.
     pub(crate) seals: bool,
     /// Whether texts come with the likelihood of their words.
@@ -94,7 +94,7 @@ pub(crate) struct Maker<'m> {
     pub(crate) model: &'m str,
 }
 
-impl Maker<'_> {
+impl ItemBuilder<'_> {
     /// The item for a content that the model made; `next` is the one after it. `phase` is carried
     /// from the first content of a vendor's message to the others.
     pub(crate) fn draft(
@@ -103,16 +103,16 @@ impl Maker<'_> {
         next: Option<&Content>,
         phase: &mut Option<String>,
     ) -> Option<Draft> {
-        message::carry_phase(content, phase);
+        message::track_phase(content, phase);
         match &content.body {
             Body::Text(_) | Body::Refusal(_) => {
-                let said = self.said(content, phase.as_deref())?;
-                Some(Draft::MessageDraft(said))
+                let said = self.message_draft(content, phase.as_deref())?;
+                Some(Draft::Message(said))
             }
-            Body::Reasoning(_) => Some(Draft::ReasoningDraft(self.thought(content)?)),
+            Body::Reasoning(_) => Some(Draft::Reasoning(self.reasoning_draft(content)?)),
             Body::ToolCall(call) => self.call(content, call, next),
-            Body::ApprovalRequest(request) => Question::of(request, self.dialect),
-            Body::Opaque(_) => VendorItem::of(content, None, self.dialect).map(Draft::VendorItem),
+            Body::ApprovalRequest(request) => ApprovalQuestion::of(request, self.dialect),
+            Body::Opaque(_) => VendorItem::of(content, None, self.dialect).map(Draft::Vendor),
             // Within the item of its call, or nowhere.
             Body::ToolResult(_) => self.result_item(content),
             Body::Media(_) | Body::ApprovalResponse(_) | Body::Error(_) | Body::Unknown(_) => None,
@@ -121,31 +121,33 @@ impl Maker<'_> {
 
     fn call(&self, content: &Content, call: &ToolCall, next: Option<&Content>) -> Option<Draft> {
         if call.runner == Runner::Client
-            && let Some(tool) = self.labels.find(&call.name)
+            && let Some(tool) = self.tool_index.find(&call.name)
         {
             return Some(Draft::Server(ServerCall::new(call, tool, self.dialect)));
         }
         if call.runner == Runner::Client
-            && let Some(tool) = self.labels.declared(&call.name)
+            && let Some(tool) = self.tool_index.declared(&call.name)
         {
             // The other specification has neither namespaces nor free text.
             return Some(Draft::Call(match self.dialect {
-                Dialect::OpenAi => Call::declared(call, tool),
-                Dialect::OpenResponses => Call::of(call, false),
+                Dialect::OpenAi => ClientCall::declared(call, tool),
+                Dialect::OpenResponses => ClientCall::of(call, false),
             }));
         }
         match (call.runner, self.dialect) {
             // Every client knows functions.
-            (Runner::Client, Dialect::OpenResponses) => Some(Draft::Call(Call::of(call, false))),
+            (Runner::Client, Dialect::OpenResponses) => {
+                Some(Draft::Call(ClientCall::of(call, false)))
+            }
             (Runner::Client, Dialect::OpenAi) => {
                 Some(match VendorItem::of(content, next, self.dialect) {
-                    Some(whole) => Draft::VendorItem(whole),
-                    None => Draft::Call(Call::of(call, call.family == Family::CUSTOM)),
+                    Some(whole) => Draft::Vendor(whole),
+                    None => Draft::Call(ClientCall::of(call, call.family == Family::CUSTOM)),
                 })
             }
             (Runner::Vendor, _) => VendorItem::of(content, next, self.dialect)
-                .or_else(|| VendorItem::of_another(call, self.dialect))
-                .map(Draft::VendorItem),
+                .or_else(|| VendorItem::of_other_vendor(call, self.dialect))
+                .map(Draft::Vendor),
         }
     }
 
@@ -154,16 +156,16 @@ impl Maker<'_> {
         let result = content.as_tool_result()?;
         let own = content.vendor.as_ref()?;
         let apart = own.wire == Wire::OpenAiResponses && result.runner == Runner::Vendor;
-        apart.then(|| VendorItem::of(content, None, self.dialect).map(Draft::VendorItem))?
+        apart.then(|| VendorItem::of(content, None, self.dialect).map(Draft::Vendor))?
     }
 
     /// The item that carries a signature beside the item of a content. It has a number of its own
     /// whether it is shown or not: ids do not depend on what a client asked to see.
-    pub(crate) fn carrier(&self, content: &Content) -> Carrier {
+    pub(crate) fn signature_item(&self, content: &Content) -> SignatureItem {
         match (envelope::is_signed(content), self.seals) {
-            (false, _) => Carrier::None,
-            (true, false) => Carrier::Unseen,
-            (true, true) => Carrier::Shown(ReasoningDraft {
+            (false, _) => SignatureItem::None,
+            (true, false) => SignatureItem::Hidden,
+            (true, true) => SignatureItem::Shown(ReasoningDraft {
                 sealed: Some(envelope::seal(content, self.model)),
                 dialect: self.dialect,
                 ..ReasoningDraft::default()
@@ -173,7 +175,7 @@ impl Maker<'_> {
 
     /// A call of a server, with its result.
     pub(crate) fn server_call(&self, call: &ToolCall) -> Option<ServerCall> {
-        let tool: &ServerTool = self.labels.find(&call.name)?;
+        let tool: &ServerTool = self.tool_index.find(&call.name)?;
         Some(ServerCall::new(call, tool, self.dialect))
     }
 }
@@ -188,35 +190,35 @@ impl Draft {
     pub(crate) fn with_occurrence(self, occurrence: u32) -> Self {
         match self {
             Self::Server(call) => Self::Server(call.with_occurrence(occurrence)),
-            Self::MessageDraft(_)
-            | Self::ReasoningDraft(_)
+            Self::Message(_)
+            | Self::Reasoning(_)
             | Self::Call(_)
             | Self::Question(_)
-            | Self::VendorItem(_) => self,
+            | Self::Vendor(_) => self,
         }
     }
 
     /// The type of the item.
     pub(crate) fn tag(&self) -> &str {
         match self {
-            Self::MessageDraft(_) => "message",
-            Self::ReasoningDraft(_) => "reasoning",
+            Self::Message(_) => "message",
+            Self::Reasoning(_) => "reasoning",
             Self::Call(call) => call.tag(),
             Self::Server(call) => call.tag(),
             Self::Question(_) => "mcp_approval_request",
-            Self::VendorItem(whole) => &whole.tag,
+            Self::Vendor(whole) => &whole.tag,
         }
     }
 
     /// The whole item.
-    pub(crate) fn whole(&self, id: &str, state: ItemStatus) -> String {
+    pub(crate) fn item(&self, id: &str, state: ItemStatus) -> String {
         match self {
-            Self::MessageDraft(said) => said.item(id, state),
-            Self::ReasoningDraft(thought) => thought.item(id, state),
+            Self::Message(said) => said.item(id, state),
+            Self::Reasoning(thought) => thought.item(id, state),
             Self::Call(call) => call.item(id, state),
             Self::Server(call) => call.item(id, None),
             Self::Question(question) => question.item(id),
-            Self::VendorItem(whole) => whole.item(id, state),
+            Self::Vendor(whole) => whole.item(id, state),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Thoughts of the model.
+//! Reasoning of the model.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{Body, Content};
 
 use super::super::envelope;
-use super::{Dialect, ItemStatus, Maker};
+use super::{Dialect, ItemBuilder, ItemStatus};
 
-/// What a model thought, as far as it can be read, and the token to send it back in.
+/// The readable part of the model's reasoning, and the token to send it back in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReasoningDraft {
     pub(crate) summary: Vec<String>,
@@ -16,9 +16,9 @@ pub(crate) struct ReasoningDraft {
     pub(crate) dialect: Dialect,
 }
 
-impl Maker<'_> {
-    /// The thought of a content; none if there is nothing of it to show or to carry.
-    pub(crate) fn thought(&self, content: &Content) -> Option<ReasoningDraft> {
+impl ItemBuilder<'_> {
+    /// The reasoning of a content; `None` if the content is something else.
+    pub(crate) fn reasoning_draft(&self, content: &Content) -> Option<ReasoningDraft> {
         let Body::Reasoning(reasoning) = &content.body else {
             return None;
         };

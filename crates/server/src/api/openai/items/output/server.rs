@@ -3,7 +3,7 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{ApprovalRequest, Body, Outcome, Output, ToolCall, ToolResult};
 
-use super::call::{Call, json_text};
+use super::call::{ClientCall, json_text};
 use super::{Dialect, Draft, ItemStatus, ServerTool};
 use crate::api::openai::items::{AwaitingApproval, ToolList};
 
@@ -14,12 +14,12 @@ pub(crate) struct ServerCall {
     /// How many calls of the same id stand before it in its message.
     pub(crate) occurrence: u32,
     /// The name that models know.
-    pub(crate) known_as: String,
+    pub(crate) model_name: String,
     pub(crate) label: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) asks: bool,
-    /// Whose items are shown.
+    /// Which specification the items follow.
     dialect: Dialect,
 }
 
@@ -28,7 +28,7 @@ impl ServerCall {
         Self {
             call: call.call.value().to_owned(),
             occurrence: 0,
-            known_as: call.name.clone(),
+            model_name: call.name.clone(),
             label: tool.label.clone(),
             name: tool.name.clone(),
             arguments: json_text(&call.arguments),
@@ -59,8 +59,8 @@ impl ServerCall {
     }
 
     /// The item before its arguments.
-    pub(crate) fn begun(&self, id: &str) -> String {
-        self.written(id, "in_progress", "", None)
+    pub(crate) fn in_progress(&self, id: &str) -> String {
+        self.write_item(id, "in_progress", "", None)
     }
 
     /// The item with its result; without one it never ended.
@@ -70,10 +70,10 @@ impl ServerCall {
             Some(result) if is_ok(result) => "completed",
             Some(_) => "failed",
         };
-        self.written(id, status, &self.arguments, result)
+        self.write_item(id, status, &self.arguments, result)
     }
 
-    fn written(
+    fn write_item(
         &self,
         id: &str,
         status: &str,
@@ -109,10 +109,10 @@ impl ServerCall {
     }
 
     /// The same where calls and their results are items apart.
-    pub(crate) fn as_function(&self) -> Call {
-        Call {
+    pub(crate) fn as_function(&self) -> ClientCall {
+        ClientCall {
             call: self.call.clone(),
-            name: self.known_as.clone(),
+            name: self.model_name.clone(),
             arguments: self.arguments.clone(),
             custom: false,
             namespace: None,
@@ -138,8 +138,8 @@ impl ServerCall {
     }
 
     /// The question whether it may run.
-    pub(crate) fn question(&self) -> Question {
-        Question {
+    pub(crate) fn question(&self) -> ApprovalQuestion {
+        ApprovalQuestion {
             request: self.call.clone(),
             occurrence: self.occurrence,
             label: self.label.clone(),
@@ -187,7 +187,7 @@ pub(crate) fn output_text(output: &Output) -> String {
 
 /// A question whether a call may run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Question {
+pub(crate) struct ApprovalQuestion {
     /// The id of the call or of the vendor's request.
     pub(crate) request: String,
     /// How many calls of the same id stand before it in its message.
@@ -197,7 +197,7 @@ pub(crate) struct Question {
     pub(crate) arguments: String,
 }
 
-impl Question {
+impl ApprovalQuestion {
     /// A question of a vendor's tool host. The other specification has no such item.
     pub(crate) fn of(request: &ApprovalRequest, dialect: Dialect) -> Option<Draft> {
         (dialect == Dialect::OpenAi).then(|| {
@@ -231,25 +231,20 @@ impl Question {
     }
 }
 
-/// The tools of a server.
-pub(crate) struct Listed;
-
-impl Listed {
-    /// The item; before it is done it has no tools.
-    pub(crate) fn item(id: &str, list: &ToolList, done: bool) -> String {
-        let mut out = String::new();
-        let mut object = ObjectWriter::new(&mut out);
-        object
-            .str("id", id)
-            .str("type", "mcp_list_tools")
-            .str("server_label", &list.label);
-        let mut tools = ArrayWriter::new(object.key("tools"));
-        for tool in list.tools.iter().filter(|_| done) {
-            tools.raw(tool.get());
-        }
-        tools.end();
-        object.raw("error", "null");
-        object.end();
-        out
+/// The item that lists the tools of a server; before it is done it has no tools.
+pub(crate) fn tool_list_item(id: &str, list: &ToolList, done: bool) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object
+        .str("id", id)
+        .str("type", "mcp_list_tools")
+        .str("server_label", &list.label);
+    let mut tools = ArrayWriter::new(object.key("tools"));
+    for tool in list.tools.iter().filter(|_| done) {
+        tools.raw(tool.get());
     }
+    tools.end();
+    object.raw("error", "null");
+    object.end();
+    out
 }

@@ -4,7 +4,7 @@ use throughline_model::json::{ObjectWriter, RawJson, Value, push_string};
 use throughline_model::{Content, Family, Form, Message, Role, ToolCall, Wire};
 
 use super::call::json_text;
-use super::{Dialect, ItemStatus, exact};
+use super::{Dialect, ItemStatus, original_items};
 
 /// An item as its vendor made it, but for its id.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,14 +51,14 @@ impl VendorItem {
             .cloned()
             .collect();
         let message = Message::new(Role::Assistant, contents);
-        let [json] = <[RawJson; 1]>::try_from(exact(message)).ok()?;
+        let [json] = <[RawJson; 1]>::try_from(original_items(message)).ok()?;
         let tag: String = json.value().get("type")?.as_str()?.into_owned();
         let known = dialect == Dialect::OpenAi || OPEN.contains(&tag.as_str());
         known.then_some(Self { tag, json })
     }
 
     /// The item for a call of a tool that another vendor ran, where this API has a word for it.
-    pub(crate) fn of_another(call: &ToolCall, dialect: Dialect) -> Option<Self> {
+    pub(crate) fn of_other_vendor(call: &ToolCall, dialect: Dialect) -> Option<Self> {
         if dialect == Dialect::OpenResponses {
             return None;
         }
@@ -120,7 +120,7 @@ impl VendorItem {
     }
 
     /// The item when it begins: without what comes in pieces.
-    pub(crate) fn begun(&self, id: &str) -> String {
+    pub(crate) fn in_progress(&self, id: &str) -> String {
         let Ok(whole) = RawJson::new(&self.item(id, ItemStatus::InProgress)) else {
             return self.item(id, ItemStatus::InProgress);
         };

@@ -7,7 +7,7 @@ use throughline_model::Stop;
 use throughline_store::{Millis, RunId, ThreadId};
 
 use super::ignored::Ignored;
-use super::items::{AwaitingApproval, KnownCall, Labels, ToolList};
+use super::items::{AwaitingApproval, KnownCall, ToolIndex, ToolList};
 use super::request::CreateRequest;
 use crate::config::Dialect;
 
@@ -21,14 +21,14 @@ pub struct ResponseContext {
     pub thread: Option<ThreadId>,
     /// When it began.
     pub created: Millis,
-    /// The response that it goes on from.
+    /// The response that it continues.
     pub previous: Option<RunId>,
     /// What was asked for.
     pub request: Arc<CreateRequest>,
-    /// Whose events are sent.
+    /// Which specification the events follow.
     pub dialect: Dialect,
     /// The tools that run here.
-    pub labels: Labels,
+    pub tool_index: ToolIndex,
     /// The tool lists that this response shows.
     pub lists: Vec<ToolList>,
     /// Calls for which the response before waited, and which get their results in this run, by

@@ -7,8 +7,8 @@ use super::items::read::member;
 use super::request::CreateRequest;
 use crate::config::Dialect;
 
-/// Members that every response has, and what they are when nothing was said.
-const ALWAYS: [(&str, &str); 17] = [
+/// Members that every response has, and their defaults.
+const DEFAULTS: [(&str, &str); 17] = [
     ("background", "false"),
     ("instructions", "null"),
     ("max_output_tokens", "null"),
@@ -28,32 +28,32 @@ const ALWAYS: [(&str, &str); 17] = [
     ("metadata", "{}"),
 ];
 
-/// Members that only OpenAI's response has, where they were said.
-const IF_SAID: [&str; 3] = ["prompt", "prompt_cache_retention", "user"];
+/// Members that only OpenAI's response has, if the request had them.
+const IF_SENT: [&str; 3] = ["prompt", "prompt_cache_retention", "user"];
 
 /// The members of a response that repeat its request, as an object: they are the same in every
 /// event. What is not carried out is shown as it is without it, or as what was sent in its place.
 pub(super) fn members(request: &CreateRequest, dialect: Dialect, ignored: &[Ignored]) -> RawJson {
     let kept = request.body().value();
-    let force = InForce(ignored);
+    let effective = EffectiveValues(ignored);
     RawJson::object(|object| {
-        for (key, otherwise) in ALWAYS {
-            let said = member(&kept, key).map_or(otherwise, Value::raw);
-            object.raw(key, force.of(key, said, otherwise));
+        for (key, default) in DEFAULTS {
+            let said = member(&kept, key).map_or(default, Value::raw);
+            object.raw(key, effective.of(key, said, default));
         }
-        reasoning(object, member(&kept, "reasoning"), dialect, force);
-        text(object, member(&kept, "text"), dialect, force);
-        tools(object, member(&kept, "tools"), dialect, force);
-        choice(object, member(&kept, "tool_choice"), dialect, force);
+        reasoning(object, member(&kept, "reasoning"), dialect, effective);
+        text(object, member(&kept, "text"), dialect, effective);
+        tools(object, member(&kept, "tools"), dialect, effective);
+        choice(object, member(&kept, "tool_choice"), dialect, effective);
         if dialect == Dialect::OpenAi {
-            for key in IF_SAID {
-                if let Some(value) = member(&kept, key).filter(|_| force.has(key)) {
+            for key in IF_SENT {
+                if let Some(value) = member(&kept, key).filter(|_| effective.has(key)) {
                     object.raw(key, value.raw());
                 }
             }
             // Only when both are known: a response says what was used.
             let options = member(&kept, "prompt_cache_options");
-            let options = options.filter(|_| force.has("prompt_cache_options"));
+            let options = options.filter(|_| effective.has("prompt_cache_options"));
             let options = options.filter(|options| {
                 member(options, "ttl").is_some() && member(options, "mode").is_some()
             });
@@ -66,18 +66,18 @@ pub(super) fn members(request: &CreateRequest, dialect: Dialect, ignored: &[Igno
 
 /// What holds of a request.
 #[derive(Clone, Copy)]
-struct InForce<'i>(&'i [Ignored]);
+struct EffectiveValues<'i>(&'i [Ignored]);
 
-impl<'i> InForce<'i> {
+impl<'i> EffectiveValues<'i> {
     /// A value as it holds.
-    fn of<'a>(self, path: &str, said: &'a str, otherwise: &'a str) -> &'a str
+    fn of<'a>(self, path: &str, said: &'a str, default: &'a str) -> &'a str
     where
         'i: 'a,
     {
         let found = self.0.iter().find(|one| one.path == path);
         match found.map(|one| one.sent.as_deref()) {
             None => said,
-            Some(None) => otherwise,
+            Some(None) => default,
             Some(Some(sent)) => sent,
         }
     }
@@ -92,7 +92,7 @@ fn reasoning(
     object: &mut ObjectWriter<'_>,
     said: Option<&Value<'_>>,
     dialect: Dialect,
-    force: InForce<'_>,
+    effective: EffectiveValues<'_>,
 ) {
     let mut inner = ObjectWriter::new(object.key("reasoning"));
     // Words that the other specification does not have.
@@ -102,10 +102,13 @@ fn reasoning(
     for key in ["effort", "summary"] {
         let value = said.and_then(|said| member(said, key)).filter(own);
         let value = value.map_or("null", Value::raw);
-        inner.raw(key, force.of(&format!("reasoning.{key}"), value, "null"));
+        inner.raw(
+            key,
+            effective.of(&format!("reasoning.{key}"), value, "null"),
+        );
     }
     if let (Some(said), Dialect::OpenAi) = (said, dialect) {
-        let holds = |key: &str| force.has(&format!("reasoning.{key}"));
+        let holds = |key: &str| effective.has(&format!("reasoning.{key}"));
         others(&mut inner, said, &["effort", "summary"], holds);
     }
     inner.end();
@@ -115,21 +118,21 @@ fn text(
     object: &mut ObjectWriter<'_>,
     said: Option<&Value<'_>>,
     dialect: Dialect,
-    force: InForce<'_>,
+    effective: EffectiveValues<'_>,
 ) {
     let mut inner = ObjectWriter::new(object.key("text"));
     let format = said.and_then(|said| member(said, "format"));
-    match format.filter(|_| force.has("text.format")) {
+    match format.filter(|_| effective.has("text.format")) {
         None => drop(inner.raw("format", r#"{"type":"text"}"#)),
         Some(format) if dialect == Dialect::OpenResponses && is(format, "json_schema") => {
             let mut shape = ObjectWriter::new(inner.key("format"));
             shape.str("type", "json_schema");
-            for (key, otherwise) in [
+            for (key, default) in [
                 ("name", "\"\""),
                 ("description", "null"),
                 ("strict", "false"),
             ] {
-                shape.raw(key, member(format, key).map_or(otherwise, Value::raw));
+                shape.raw(key, member(format, key).map_or(default, Value::raw));
             }
             // The specification has no other value here.
             shape.raw("schema", "null");
@@ -138,11 +141,11 @@ fn text(
         Some(format) => drop(inner.raw("format", format.raw())),
     }
     let verbosity = said.and_then(|said| member(said, "verbosity"));
-    if let Some(verbosity) = verbosity.filter(|_| force.has("text.verbosity")) {
+    if let Some(verbosity) = verbosity.filter(|_| effective.has("text.verbosity")) {
         inner.raw("verbosity", verbosity.raw());
     }
     if let (Some(said), Dialect::OpenAi) = (said, dialect) {
-        let holds = |key: &str| force.has(&format!("text.{key}"));
+        let holds = |key: &str| effective.has(&format!("text.{key}"));
         others(&mut inner, said, &["format", "verbosity"], holds);
     }
     inner.end();
@@ -174,16 +177,16 @@ fn tools(
     object: &mut ObjectWriter<'_>,
     said: Option<&Value<'_>>,
     dialect: Dialect,
-    force: InForce<'_>,
+    effective: EffectiveValues<'_>,
 ) {
     let said = said.and_then(Value::as_array).unwrap_or_default();
     let mut list = ArrayWriter::new(object.key("tools"));
     for (index, tool) in said.iter().enumerate() {
         let path = format!("tools[{index}]");
-        if !force.has(&path) {
+        if !effective.has(&path) {
             continue;
         }
-        let holds = |key: &str| force.has(&format!("{path}.{key}"));
+        let holds = |key: &str| effective.has(&format!("{path}.{key}"));
         if is(tool, "function") {
             function(list.slot(), tool, dialect, holds);
         } else if dialect == Dialect::OpenAi {
@@ -220,7 +223,7 @@ fn choice(
     object: &mut ObjectWriter<'_>,
     said: Option<&Value<'_>>,
     dialect: Dialect,
-    force: InForce<'_>,
+    effective: EffectiveValues<'_>,
 ) {
     let known = |choice: &&Value<'_>| {
         let open =
@@ -228,5 +231,5 @@ fn choice(
         dialect == Dialect::OpenAi || open
     };
     let said = said.filter(known).map_or("\"auto\"", Value::raw);
-    object.raw("tool_choice", force.of("tool_choice", said, "\"auto\""));
+    object.raw("tool_choice", effective.of("tool_choice", said, "\"auto\""));
 }

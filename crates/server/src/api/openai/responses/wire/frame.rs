@@ -1,4 +1,4 @@
-//! FrameWriter of an event stream.
+//! Frames of an event stream.
 
 use std::fmt::Write as _;
 
@@ -31,18 +31,18 @@ impl Frame {
 /// Writes frames with running numbers.
 pub(super) struct FrameWriter<'o> {
     out: &'o mut Vec<Frame>,
-    numbers: &'o mut Numbers,
+    numbers: &'o mut EventNumbers,
 }
 
 /// The number of the next event, and whether events are written.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct EventNumbers {
     next: u64,
     /// There is no reader: events are counted and not written.
     pub(super) silent: bool,
 }
 
-impl Numbers {
+impl EventNumbers {
     /// The number of the next event.
     pub(super) fn next(&self) -> u64 {
         self.next
@@ -51,13 +51,13 @@ impl Numbers {
 
 /// What an event is about: an item, and where it stands.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'s> {
+pub(super) struct ItemPosition<'s> {
     pub(super) id: &'s str,
     pub(super) index: usize,
 }
 
 impl<'o> FrameWriter<'o> {
-    pub(super) fn new(out: &'o mut Vec<Frame>, numbers: &'o mut Numbers) -> Self {
+    pub(super) fn new(out: &'o mut Vec<Frame>, numbers: &'o mut EventNumbers) -> Self {
         Self { out, numbers }
     }
 
@@ -89,17 +89,17 @@ impl<'o> FrameWriter<'o> {
     }
 
     /// An event about an item.
-    pub(super) fn at(
+    pub(super) fn item_event(
         &mut self,
         kind: &'static str,
-        spot: Spot<'_>,
+        position: ItemPosition<'_>,
         room: usize,
         write: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
-        self.push(kind, room + spot.id.len() + 64, |object| {
+        self.push(kind, room + position.id.len() + 64, |object| {
             object
-                .str("item_id", spot.id)
-                .number("output_index", spot.index as u64);
+                .str("item_id", position.id)
+                .number("output_index", position.index as u64);
             write(object);
         });
     }

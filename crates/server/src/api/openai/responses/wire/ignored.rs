@@ -76,7 +76,7 @@ pub(crate) enum Handling {
     /// The same, but elsewhere the request is refused: without it the model would be asked something
     /// else.
     ResponsesOrRefused,
-    /// Each element is looked at by itself.
+    /// Each element is handled by itself.
     Elements,
     /// It is not built, and answers 501.
     NotBuilt,

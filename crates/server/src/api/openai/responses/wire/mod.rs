@@ -1,4 +1,4 @@
-//! The words of the Responses API beyond its items, and nothing else: no I/O, no async, no clock.
+//! The formats of the Responses API beyond its items: no I/O, no async, no clock.
 //!
 //! - `request`: the body of a create request, checked and kept.
 //! - `object`: the Response object.
@@ -21,9 +21,9 @@ pub use ignored::Ignored;
 pub(crate) use ignored::{
     Handling, handling, is_content, left_out, member_of, of_history, of_loss,
 };
-pub(in crate::api::openai::responses) use object::Tally;
+pub(in crate::api::openai::responses) use object::UsageTotal;
 pub use project::Projector;
 pub use request::{
-    Allowed, CompactionRequest, CreateRequest, Extras, Include, Managed, McpTool, RequestTool,
-    RequireApproval, ToolFilter, ToolPick, Wished,
+    AllowedTools, CompactionOverride, CompactionRequest, ContextManagement, CreateRequest, Extras,
+    Include, McpTool, RequestTool, RequireApproval, ToolFilter, ToolSelection,
 };

@@ -77,7 +77,7 @@ impl Status {
 /// Tokens of all model calls of a response. Nothing is zero here: one specification wants the member
 /// in every response, the other wants it to be an object where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::api::openai::responses) struct Tally {
+pub(in crate::api::openai::responses) struct UsageTotal {
     input: u64,
     output: u64,
     total: u64,
@@ -86,7 +86,7 @@ pub(in crate::api::openai::responses) struct Tally {
     reasoning: u64,
 }
 
-impl Tally {
+impl UsageTotal {
     /// Count the tokens of one more model call.
     pub(super) fn add(&mut self, usage: &Usage) {
         let add = |sum: &mut u64, more: Option<u64>| *sum = sum.saturating_add(more.unwrap_or(0));
@@ -121,23 +121,23 @@ impl Tally {
 
 /// The Response object of one run: what never changes is written once.
 #[derive(Clone, Debug)]
-pub(super) struct Object {
+pub(super) struct ResponseObject {
     id: String,
     created: u64,
     previous: Option<String>,
     echo: RawJson,
     dialect: Dialect,
     /// The first members of our own object; none in a dialect without it.
-    ours: Option<String>,
+    throughline: Option<String>,
     /// What was done to what the model was shown, last.
     compacted: Option<Report>,
     /// What is not carried out, as far as it was known at the beginning.
     ignored: Vec<Ignored>,
 }
 
-impl Object {
+impl ResponseObject {
     pub(super) fn new(context: &ResponseContext) -> Self {
-        let ours = (context.dialect == Dialect::OpenAi).then(|| {
+        let throughline = (context.dialect == Dialect::OpenAi).then(|| {
             let mut text = String::with_capacity(128);
             let mut object = ObjectWriter::new(&mut text);
             match &context.thread {
@@ -153,14 +153,14 @@ impl Object {
             previous: context.previous.map(|run| format!("resp_{}", run.to_hex())),
             echo: echo::members(&context.request, context.dialect, &context.ignored),
             dialect: context.dialect,
-            ours,
+            throughline,
             compacted: None,
             ignored: context.ignored.clone(),
         }
     }
 
     /// What the model was shown became smaller.
-    pub(super) fn compacted(&mut self, report: &Report) {
+    pub(super) fn set_compacted(&mut self, report: &Report) {
         let before = self.compacted.take().and_then(|before| before.narrative);
         self.compacted = Some(Report {
             narrative: report.narrative.or(before),
@@ -169,7 +169,7 @@ impl Object {
     }
 
     /// A model was asked for a summary.
-    pub(super) fn narrated(&mut self, narrated: NarrativeOutcome) {
+    pub(super) fn set_narrative(&mut self, narrated: NarrativeOutcome) {
         let report = self.compacted.get_or_insert_with(|| Report {
             // Nothing became smaller for it.
             stayed: Some(UnchangedReason::Within),
@@ -183,7 +183,7 @@ impl Object {
         &self,
         ending: Option<&Ending>,
         output: impl Iterator<Item = &'i str> + Clone,
-        tally: &Tally,
+        usage: &UsageTotal,
     ) -> RawJson {
         let status = ending.map(Status::of);
         let items: usize = output.clone().map(str::len).sum();
@@ -221,11 +221,11 @@ impl Object {
                 list.raw(item);
             }
             list.end();
-            tally.write(object.key("usage"), self.dialect);
+            usage.write(object.key("usage"), self.dialect);
             object.members_of(self.echo.get());
-            if let Some(ours) = &self.ours {
+            if let Some(throughline) = &self.throughline {
                 let out = object.key("throughline");
-                out.push_str(ours);
+                out.push_str(throughline);
                 out.push_str(",\"stop_reason\":");
                 match ending {
                     Some(ending) => json::push_string(out, ending.stop.as_str()),

@@ -4,14 +4,14 @@ use throughline_model::{Content, Message, ToolResult};
 
 use super::Projector;
 use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
-use crate::api::openai::items::output::{ItemStatus, Question, ServerCall, succeeded};
+use crate::api::openai::items::output::{ApprovalQuestion, ItemStatus, ServerCall, succeeded};
 use crate::api::openai::responses::wire::context::Ending;
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::config::Dialect;
 
 /// A call that runs here and has no result yet.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingCall {
     pub(super) index: usize,
     pub(super) call: ServerCall,
 }
@@ -21,7 +21,7 @@ pub(super) struct Waiting {
 pub(super) struct ApprovalCandidate {
     /// The id that its item has if it runs.
     pub(super) id: String,
-    pub(super) question: Question,
+    pub(super) question: ApprovalQuestion,
     /// None if a vendor's tool host asks.
     pub(super) call: Option<ServerCall>,
 }
@@ -30,21 +30,25 @@ impl Projector {
     /// A call ended. An item that has begun ends with it; one that begins with it waits for the
     /// others of its round, so that items stand in the order of calls, whichever ended first.
     pub(super) fn result(&mut self, result: &ToolResult, out: &mut Vec<Frame>) {
-        self.output.settle(out, ItemStatus::Completed);
-        let waits = |waiting: &Waiting| waiting.call.is_answered_by(result);
+        self.output.finish_deferred(out, ItemStatus::Completed);
+        let waits = |waiting: &PendingCall| waiting.call.is_answered_by(result);
         if self.context.dialect == Dialect::OpenAi
             && let Some(place) = self.waiting.iter().position(waits)
         {
-            let Waiting { index, call } = self.waiting.remove(place);
+            let PendingCall { index, call } = self.waiting.remove(place);
             return self.end_server(index, &call, result, out);
         }
-        let asks = |asking: &ApprovalCandidate| {
-            let call = asking.call.as_ref();
+        let asks = |candidates: &ApprovalCandidate| {
+            let call = candidates.call.as_ref();
             call.is_some_and(|call| call.is_answered_by(result))
         };
         let taken = |call: &&ServerCall| call.is_answered_by(result);
         let expected = self.waiting.iter().filter(|waiting| waits(waiting)).count()
-            + self.asking.iter().filter(|asking| asks(asking)).count()
+            + self
+                .candidates
+                .iter()
+                .filter(|candidates| asks(candidates))
+                .count()
             + self.taken.iter().filter(taken).count();
         let same = |ended: &&ToolResult| {
             ended.call().value() == result.call().value()
@@ -74,11 +78,11 @@ impl Projector {
                 None => self.waiting.push(waiting),
             }
         }
-        for asking in std::mem::take(&mut self.asking) {
-            let call = asking.call.as_ref();
+        for candidates in std::mem::take(&mut self.candidates) {
+            let call = candidates.call.as_ref();
             match call.and_then(|call| Some((call, self.ended_as(call)?))) {
-                Some((call, result)) => self.show_ended(asking.id, call, &result, out),
-                None => self.asking.push(asking),
+                Some((call, result)) => self.show_ended(candidates.id, call, &result, out),
+                None => self.candidates.push(candidates),
             }
         }
         // Of calls that were taken over, some have their results before others run: items stand in
@@ -157,7 +161,7 @@ impl Projector {
             true => "response.mcp_call.completed",
             false => "response.mcp_call.failed",
         };
-        self.output.at(out, kind, index, 0, |_| {});
+        self.output.item_event(out, kind, index, 0, |_| {});
         let json = call.item(self.output.id(index), Some(result));
         self.output.done(out, index, json);
     }
@@ -186,7 +190,7 @@ impl Projector {
     pub(super) fn end_calls(&mut self, ending: &Ending, out: &mut Vec<Frame>) {
         self.end_round(out);
         self.end_taken(out);
-        for Waiting { index, call } in std::mem::take(&mut self.waiting) {
+        for PendingCall { index, call } in std::mem::take(&mut self.waiting) {
             if self.context.dialect == Dialect::OpenAi {
                 let json = call.item(self.output.id(index), None);
                 self.output.done(out, index, json);
@@ -195,16 +199,16 @@ impl Projector {
         if self.context.dialect == Dialect::OpenResponses {
             return;
         }
-        for asking in std::mem::take(&mut self.asking) {
+        for candidates in std::mem::take(&mut self.candidates) {
             let mut asked = ending.asked.iter();
-            let record = asked.find(|asked| asking.question.is_asked_by(asked));
-            let id = match (record, &asking.call) {
+            let record = asked.find(|asked| candidates.question.is_asked_by(asked));
+            let id = match (record, &candidates.call) {
                 (Some(record), _) => record.approval.to_string(),
-                (None, None) => asking.id,
+                (None, None) => candidates.id,
                 // It neither ran nor waits.
                 (None, Some(_)) => continue,
             };
-            let json = asking.question.item(&id);
+            let json = candidates.question.item(&id);
             let index = self.output.add(out, id, &json);
             self.output.done(out, index, json);
         }

@@ -3,15 +3,15 @@
 use throughline_model::{Content, Place};
 
 use super::calls::ApprovalCandidate;
+use super::reasoning::LiveReasoning;
 use super::step::StepSlot;
-use super::thought::LiveReasoning;
-use super::{Projector, Waiting};
-use crate::api::openai::items::output::{Call, Carrier, Draft, ServerCall, VendorItem};
+use super::{PendingCall, Projector};
+use crate::api::openai::items::output::{ClientCall, Draft, ServerCall, SignatureItem, VendorItem};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::config::Dialect;
 
 /// The events between the beginning and the end of an item of a vendor's tool.
-const HOSTED: [(&str, &[&str]); 4] = [
+const HOSTED_EVENTS: [(&str, &[&str]); 4] = [
     (
         "web_search_call",
         &[
@@ -50,7 +50,7 @@ impl Projector {
     pub(super) fn flush(&mut self, no: u32, out: &mut Vec<Frame>) {
         let step = self.step(no, out);
         let mut held: Vec<(Place, Content)> = Vec::new();
-        for (at, told) in &mut step.told {
+        for (at, told) in &mut step.slots {
             if let StepSlot::Held(content) = told {
                 held.push((*at, (**content).clone()));
                 *told = StepSlot::Shown(None);
@@ -59,7 +59,7 @@ impl Projector {
         for (place, (at, content)) in held.iter().enumerate() {
             let next = held.get(place + 1).map(|(_, content)| content);
             let mut phase = self.step(no, out).phase.take();
-            let draft = self.maker().draft(content, next, &mut phase);
+            let draft = self.builder().draft(content, next, &mut phase);
             self.step(no, out).phase = phase;
             let occurrence = self.step(no, out).occurrence(*at, content);
             let Some(draft) = draft.map(|draft| draft.with_occurrence(occurrence)) else {
@@ -67,17 +67,17 @@ impl Projector {
             };
             let id = self.next_id(draft.tag(), no, out);
             let shown = self.show_whole(id, draft, out);
-            self.step(no, out).told.insert(*at, StepSlot::Shown(shown));
+            self.step(no, out).slots.insert(*at, StepSlot::Shown(shown));
             self.carry(no, content, out);
         }
     }
 
     /// Show what a client is to carry beside an item.
     pub(super) fn carry(&mut self, no: u32, content: &Content, out: &mut Vec<Frame>) {
-        let thought = match self.maker().carrier(content) {
-            Carrier::None => return,
-            Carrier::Unseen => None,
-            Carrier::Shown(thought) => Some(thought),
+        let thought = match self.builder().signature_item(content) {
+            SignatureItem::None => return,
+            SignatureItem::Hidden => None,
+            SignatureItem::Shown(thought) => Some(thought),
         };
         let id = self.next_id("reasoning", no, out);
         if let Some(thought) = thought {
@@ -91,10 +91,10 @@ impl Projector {
     fn show_whole(&mut self, id: String, draft: Draft, out: &mut Vec<Frame>) -> Option<usize> {
         match draft {
             Draft::Call(call) => Some(self.show_call(id, call, out)),
-            Draft::VendorItem(whole) => Some(self.show_vendor(id, whole, out)),
+            Draft::Vendor(whole) => Some(self.show_vendor(id, whole, out)),
             Draft::Server(call) => self.show_server(id, call, out),
             Draft::Question(question) => {
-                self.asking.push(ApprovalCandidate {
+                self.candidates.push(ApprovalCandidate {
                     id,
                     question,
                     call: None,
@@ -102,13 +102,18 @@ impl Projector {
                 None
             }
             // These grow.
-            Draft::MessageDraft(_) | Draft::ReasoningDraft(_) => None,
+            Draft::Message(_) | Draft::Reasoning(_) => None,
         }
     }
 
     /// A call that the client runs: all of it, but that it is done.
-    pub(super) fn show_call(&mut self, id: String, call: Call, out: &mut Vec<Frame>) -> usize {
-        let begun = call.begun(&id);
+    pub(super) fn show_call(
+        &mut self,
+        id: String,
+        call: ClientCall,
+        out: &mut Vec<Frame>,
+    ) -> usize {
+        let begun = call.in_progress(&id);
         let index = self.output.add(out, id, &begun);
         let (delta, done, key) = match call.custom {
             true => (
@@ -124,7 +129,7 @@ impl Projector {
         };
         let name = (!call.custom).then_some(call.name.as_str());
         self.arguments(index, &call.arguments, (delta, done, key), name, out);
-        self.output.owe(out, index, Draft::Call(call));
+        self.output.defer_done(out, index, Draft::Call(call));
         index
     }
 
@@ -139,13 +144,13 @@ impl Projector {
     ) {
         let room = text.len() + text.len() / 4 + 64;
         if !text.is_empty() {
-            self.output.at(out, delta, index, room, |object| {
+            self.output.item_event(out, delta, index, room, |object| {
                 object.str("delta", text);
             });
         }
         // The other specification has no name here.
         let name = name.filter(|_| self.context.dialect == Dialect::OpenAi);
-        self.output.at(out, done, index, room, |object| {
+        self.output.item_event(out, done, index, room, |object| {
             if let Some(name) = name {
                 object.str("name", name);
             }
@@ -155,7 +160,7 @@ impl Projector {
 
     /// An item as its vendor made it.
     fn show_vendor(&mut self, id: String, whole: VendorItem, out: &mut Vec<Frame>) -> usize {
-        let begun = whole.begun(&id);
+        let begun = whole.in_progress(&id);
         let index = self.output.add(out, id, &begun);
         match whole.tag.as_str() {
             "function_call" => {
@@ -182,32 +187,32 @@ impl Projector {
                     true => "response.mcp_call.failed",
                     false => "response.mcp_call.completed",
                 };
-                self.output.at(out, kind, index, 0, |_| {});
+                self.output.item_event(out, kind, index, 0, |_| {});
             }
             tag => {
                 if let ("code_interpreter_call", Some(code)) = (tag, whole.text("code")) {
                     let kind = "response.code_interpreter_call.in_progress";
-                    self.output.at(out, kind, index, 0, |_| {});
+                    self.output.item_event(out, kind, index, 0, |_| {});
                     let (delta, done) = (
                         "response.code_interpreter_call_code.delta",
                         "response.code_interpreter_call_code.done",
                     );
                     self.arguments(index, &code, (delta, done, "code"), None, out);
                 }
-                let hosted = HOSTED.iter().find(|(known, _)| *known == tag);
+                let hosted = HOSTED_EVENTS.iter().find(|(known, _)| *known == tag);
                 for kind in hosted.map_or(&[][..], |(_, kinds)| *kinds) {
-                    self.output.at(out, kind, index, 0, |_| {});
+                    self.output.item_event(out, kind, index, 0, |_| {});
                 }
             }
         }
-        self.output.owe(out, index, Draft::VendorItem(whole));
+        self.output.defer_done(out, index, Draft::Vendor(whole));
         index
     }
 
     /// A call that runs here, until it has its result.
     fn show_server(&mut self, id: String, call: ServerCall, out: &mut Vec<Frame>) -> Option<usize> {
         if call.asks {
-            self.asking.push(ApprovalCandidate {
+            self.candidates.push(ApprovalCandidate {
                 id,
                 question: call.question(),
                 call: Some(call),
@@ -218,7 +223,7 @@ impl Projector {
             Dialect::OpenAi => self.begin_server(id, &call, out),
             Dialect::OpenResponses => self.show_call(id, call.as_function(), out),
         };
-        self.waiting.push(Waiting { index, call });
+        self.waiting.push(PendingCall { index, call });
         Some(index)
     }
 
@@ -229,7 +234,7 @@ impl Projector {
         call: &ServerCall,
         out: &mut Vec<Frame>,
     ) -> usize {
-        let begun = call.begun(&id);
+        let begun = call.in_progress(&id);
         let index = self.output.add(out, id, &begun);
         self.server_arguments(index, &call.arguments, out);
         index
@@ -242,6 +247,6 @@ impl Projector {
         );
         self.arguments(index, text, (delta, done, "arguments"), None, out);
         let kind = "response.mcp_call.in_progress";
-        self.output.at(out, kind, index, 0, |_| {});
+        self.output.item_event(out, kind, index, 0, |_| {});
     }
 }

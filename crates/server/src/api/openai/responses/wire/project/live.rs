@@ -1,17 +1,17 @@
-//! Items that readers see growing: words, and `thought` beside them.
+//! Items that readers see growing. Reasoning is in `reasoning`.
 
 use throughline_model::{Body, Content};
 
 use super::output::OutputItems;
-use super::thought::LiveReasoning;
+use super::reasoning::LiveReasoning;
 use crate::api::openai::items::output::{Draft, ItemStatus, MessageDraft};
 use crate::api::openai::responses::wire::frame::Frame;
 
 /// An item that grows, and what readers have seen of it.
 #[derive(Clone, Debug)]
 pub(super) enum LiveItem {
-    MessageDraft(LiveMessage),
-    ReasoningDraft(LiveReasoning),
+    Message(LiveMessage),
+    Reasoning(LiveReasoning),
 }
 
 /// A text that grows.
@@ -19,22 +19,22 @@ pub(super) enum LiveItem {
 pub(super) struct LiveMessage {
     index: usize,
     seen: MessageDraft,
-    torn: Torn,
+    torn: TornChar,
 }
 
 /// Whether a character may have been torn in two. Vendors cut their texts anywhere, and what is torn
 /// shows as U+FFFD at both ends; what follows is then shown when the whole is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Torn(bool);
+pub(super) struct TornChar(bool);
 
-impl Torn {
+impl TornChar {
     /// Whether nothing more can be shown before the whole is known.
     pub(super) fn is_torn(self) -> bool {
         self.0
     }
 
     /// As much of a delta as can be shown.
-    pub(super) fn sound<'d>(&mut self, delta: &'d str) -> &'d str {
+    pub(super) fn complete_part<'d>(&mut self, delta: &'d str) -> &'d str {
         if self.0 {
             return "";
         }
@@ -46,31 +46,31 @@ impl Torn {
 
 /// Readers saw something else than what came in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Differs;
+pub(super) struct Mismatch;
 
 impl LiveItem {
     /// Close it with what readers have seen. It is no part of the transcript.
     pub(super) fn abandon(self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         match self {
-            Self::MessageDraft(mut live) => {
+            Self::Message(mut live) => {
                 live.close_part(output, out);
-                let draft = Draft::MessageDraft(live.seen);
-                output.finish(out, live.index, &draft, ItemStatus::Incomplete);
+                let draft = Draft::Message(live.seen);
+                output.finish_item(out, live.index, &draft, ItemStatus::Incomplete);
             }
-            Self::ReasoningDraft(live) => live.abandon(output, out),
+            Self::Reasoning(live) => live.abandon(output, out),
         }
     }
 
     /// Whether a content may be what it grows to.
     pub(super) fn may_become(&self, content: &Content) -> bool {
         match (self, &content.body) {
-            (Self::MessageDraft(live), Body::Text(text)) => {
+            (Self::Message(live), Body::Text(text)) => {
                 !live.seen.refusal && text.text.starts_with(&live.seen.text)
             }
-            (Self::MessageDraft(live), Body::Refusal(text)) => {
+            (Self::Message(live), Body::Refusal(text)) => {
                 live.seen.refusal && text.text.starts_with(&live.seen.text)
             }
-            (Self::ReasoningDraft(_), Body::Reasoning(_)) => true,
+            (Self::Reasoning(_), Body::Reasoning(_)) => true,
             _ => false,
         }
     }
@@ -78,8 +78,8 @@ impl LiveItem {
     /// Where the item stands in the output.
     pub(super) fn index(&self) -> usize {
         match self {
-            Self::MessageDraft(live) => live.index,
-            Self::ReasoningDraft(live) => live.index(),
+            Self::Message(live) => live.index,
+            Self::Reasoning(live) => live.index(),
         }
     }
 }
@@ -92,16 +92,16 @@ impl LiveMessage {
         id: String,
         refusal: bool,
     ) -> Self {
-        let begun = MessageDraft::begun(&id);
+        let begun = MessageDraft::in_progress(&id);
         let index = output.add(out, id, &begun);
         let seen = MessageDraft::empty(refusal);
-        output.at(out, "response.content_part.added", index, 96, |object| {
+        output.item_event(out, "response.content_part.added", index, 96, |object| {
             object.number("content_index", 0).raw("part", &seen.part());
         });
         Self {
             index,
             seen,
-            torn: Torn::default(),
+            torn: TornChar::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl LiveMessage {
 
     /// More text.
     pub(super) fn delta(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
-        let sound = self.torn.sound(delta);
+        let sound = self.torn.complete_part(delta);
         self.show(output, out, sound);
     }
 
@@ -126,7 +126,7 @@ impl LiveMessage {
             false => "response.output_text.delta",
         };
         let refusal = self.seen.refusal;
-        output.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.item_event(out, kind, self.index, delta.len() + 64, |object| {
             object.number("content_index", 0).str("delta", delta);
             if !refusal {
                 object.raw("logprobs", "[]");
@@ -140,16 +140,16 @@ impl LiveMessage {
         output: &mut OutputItems,
         out: &mut Vec<Frame>,
         whole: MessageDraft,
-    ) -> Result<(), (LiveItem, Differs)> {
+    ) -> Result<(), (LiveItem, Mismatch)> {
         let rest = whole.text.strip_prefix(&*self.seen.text);
         let Some(rest) = rest.filter(|_| whole.refusal == self.seen.refusal) else {
-            return Err((LiveItem::MessageDraft(self), Differs));
+            return Err((LiveItem::Message(self), Mismatch));
         };
         let rest = rest.to_owned();
         self.show(output, out, &rest);
         for (number, annotation) in whole.annotations.iter().enumerate() {
             let kind = "response.output_text.annotation.added";
-            output.at(out, kind, self.index, annotation.len() + 64, |object| {
+            output.item_event(out, kind, self.index, annotation.len() + 64, |object| {
                 object
                     .number("content_index", 0)
                     .number("annotation_index", number as u64)
@@ -158,7 +158,7 @@ impl LiveMessage {
         }
         self.seen = whole;
         self.close_part(output, out);
-        output.owe(out, self.index, Draft::MessageDraft(self.seen));
+        output.defer_done(out, self.index, Draft::Message(self.seen));
         Ok(())
     }
 
@@ -173,7 +173,7 @@ impl LiveMessage {
             true => "response.refusal.done",
             false => "response.output_text.done",
         };
-        output.at(out, kind, self.index, text.len() + 64, |object| {
+        output.item_event(out, kind, self.index, text.len() + 64, |object| {
             object.number("content_index", 0);
             match refusal {
                 true => object.str("refusal", text),
@@ -183,7 +183,7 @@ impl LiveMessage {
             };
         });
         let kind = "response.content_part.done";
-        output.at(out, kind, self.index, text.len() + 128, |object| {
+        output.item_event(out, kind, self.index, text.len() + 128, |object| {
             let part = self.seen.part();
             object.number("content_index", 0).raw("part", &part);
         });

@@ -5,7 +5,7 @@
 //! or is projected from its journal, the response at the end is the same; only the deltas are longer in
 //! the latter.
 //!
-//! Words and thoughts are shown as they come. Calls are shown when the answer that they stand in is
+//! Texts and reasoning are shown as they come. Calls are shown when the answer that they stand in is
 //! whole, so that no client runs a call of an answer that broke off. The `done` of the last item waits
 //! for what comes next: an answer that ran out of tokens ends in an item that is incomplete.
 
@@ -13,10 +13,10 @@ mod calls;
 mod flush;
 mod live;
 mod output;
+mod reasoning;
 mod step;
 #[cfg(test)]
 mod tests;
-mod thought;
 
 use throughline::RunEvent;
 use throughline_model::json::RawJson;
@@ -25,33 +25,33 @@ use throughline_model::{Message, Role, Source, ToolResult};
 use super::context::{Ending, ResponseContext};
 use super::frame::Frame;
 use super::items::ids::{ItemId, ItemPlace, prefix_of};
-use super::items::output::{ItemStatus, Listed, Maker, ServerCall};
-use super::object::{Object, Status, Tally};
+use super::items::output::{ItemBuilder, ItemStatus, ServerCall, tool_list_item};
+use super::object::{ResponseObject, Status, UsageTotal};
 use super::request::Include;
 use crate::config::Dialect;
-use calls::{ApprovalCandidate, Waiting};
+use calls::{ApprovalCandidate, PendingCall};
 use output::OutputItems;
-use step::{Step, Words};
+use step::{Step, TextKind};
 
 /// Turns the events of one run into frames, one after the other.
 #[derive(Clone, Debug)]
 pub struct Projector {
     context: ResponseContext,
-    object: Object,
+    object: ResponseObject,
     output: OutputItems,
     /// The model call that is being answered.
     step: Option<Step>,
     /// Calls that run here and have no result yet.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
     /// Calls that may have to wait for approval.
-    asking: Vec<ApprovalCandidate>,
+    candidates: Vec<ApprovalCandidate>,
     /// Calls of earlier runs that may get their results here, in order.
     taken: Vec<ServerCall>,
     /// How many of them did.
     taken_over: u32,
     /// Results that are shown when their round is over.
     ended: Vec<ToolResult>,
-    tally: Tally,
+    usage: UsageTotal,
     ending: Option<Ending>,
 }
 
@@ -59,21 +59,21 @@ impl Projector {
     /// Before the first event.
     pub fn new(context: ResponseContext) -> Self {
         let mut projector = Self {
-            object: Object::new(&context),
+            object: ResponseObject::new(&context),
             context,
             output: OutputItems::default(),
             step: None,
             waiting: Vec::new(),
-            asking: Vec::new(),
+            candidates: Vec::new(),
             taken: Vec::new(),
             taken_over: 0,
             ended: Vec::new(),
-            tally: Tally::default(),
+            usage: UsageTotal::default(),
             ending: None,
         };
         let known = projector.context.known_calls.iter();
         let taken = known.filter_map(|known| {
-            let call = projector.maker().server_call(&known.call)?;
+            let call = projector.builder().server_call(&known.call)?;
             Some(call.with_occurrence(known.occurrence))
         });
         projector.taken = taken.collect();
@@ -106,14 +106,14 @@ impl Projector {
                 place: ItemPlace::Listed(number),
             };
             let id = id.to_string();
-            let begun = Listed::item(&id, list, false);
-            let done = Listed::item(&id, list, true);
+            let begun = tool_list_item(&id, list, false);
+            let done = tool_list_item(&id, list, true);
             let index = self.output.add(out, id, &begun);
             for kind in [
                 "response.mcp_list_tools.in_progress",
                 "response.mcp_list_tools.completed",
             ] {
-                self.output.at(out, kind, index, 0, |_| {});
+                self.output.item_event(out, kind, index, 0, |_| {});
             }
             self.output.done(out, index, done);
         }
@@ -125,12 +125,12 @@ impl Projector {
             return;
         }
         match event {
-            RunEvent::Asked { step } => self.asked(*step, out),
+            RunEvent::Asked { step } => self.begin_step(*step, out),
             RunEvent::Text { step, at, delta } => {
-                self.said((*step, *at), delta, Words::Text, out);
+                self.text_delta((*step, *at), delta, TextKind::Text, out);
             }
             RunEvent::Refusal { step, at, delta } => {
-                self.said((*step, *at), delta, Words::Refusal, out);
+                self.text_delta((*step, *at), delta, TextKind::Refusal, out);
             }
             RunEvent::Summary {
                 step,
@@ -139,13 +139,13 @@ impl Projector {
                 delta,
             } => {
                 let part = *part as usize;
-                self.grow_thought((*step, *at), out, |live, output, out| {
+                self.reasoning_delta((*step, *at), out, |live, output, out| {
                     live.summary(output, out, part, delta);
                 });
             }
             RunEvent::Reasoning { step, at, delta } => {
                 let summarizes = self.context.request.summarizes();
-                self.grow_thought((*step, *at), out, |live, output, out| {
+                self.reasoning_delta((*step, *at), out, |live, output, out| {
                     match summarizes && !live.has_summary_of_its_own() {
                         true => live.text_as_summary(output, out, delta),
                         false => live.text(output, out, delta),
@@ -153,8 +153,8 @@ impl Projector {
                 });
             }
             RunEvent::Content { step, at, content } => self.content(*step, *at, content, out),
-            RunEvent::Incomplete { step, at } => self.broke_off(*step, *at, out),
-            RunEvent::Dispatched { .. } => self.output.settle(out, ItemStatus::Completed),
+            RunEvent::Incomplete { step, at } => self.discard(*step, *at, out),
+            RunEvent::Dispatched { .. } => self.output.finish_deferred(out, ItemStatus::Completed),
             RunEvent::Result { result, .. } => self.result(result, out),
             RunEvent::Message(message) => {
                 if is_models(message) {
@@ -164,8 +164,8 @@ impl Projector {
                 }
             }
             // Neither specification has an event for it; the response says it.
-            RunEvent::Compacted { report, .. } => self.object.compacted(report),
-            RunEvent::Narrated { narrated } => self.object.narrated(*narrated),
+            RunEvent::Compacted { report, .. } => self.object.set_compacted(report),
+            RunEvent::Narrated { narrated } => self.object.set_narrative(*narrated),
             // The end is shown by `finish`, which knows the whole outcome.
             RunEvent::Started { .. } | RunEvent::Ended { .. } => {}
         }
@@ -178,7 +178,7 @@ impl Projector {
         }
         let status = Status::of(ending);
         self.abandon(out);
-        self.output.settle(
+        self.output.finish_deferred(
             out,
             match status {
                 Status::Incomplete(_) => ItemStatus::Incomplete,
@@ -213,7 +213,7 @@ impl Projector {
     /// The response as it stands: items that are done, and `in_progress` before the end.
     pub fn response(&self) -> RawJson {
         let items = self.output.done_items();
-        self.object.write(self.ending.as_ref(), items, &self.tally)
+        self.object.write(self.ending.as_ref(), items, &self.usage)
     }
 
     /// Both shapes of the error event at once: flat for one specification, nested for the other.
@@ -241,10 +241,10 @@ impl Projector {
     }
 
     /// What items are made for.
-    fn maker(&self) -> Maker<'_> {
-        Maker {
+    fn builder(&self) -> ItemBuilder<'_> {
+        ItemBuilder {
             dialect: self.context.dialect,
-            labels: &self.context.labels,
+            tool_index: &self.context.tool_index,
             seals: self.context.request.seals_reasoning(),
             logprobs: self.context.request.include().contains(&Include::Logprobs),
             summarizes: self.context.request.summarizes(),

@@ -3,11 +3,11 @@
 use throughline_model::json::{RawJson, Value};
 
 use crate::api::openai::items::output::{Draft, ItemStatus};
-use crate::api::openai::responses::wire::frame::{Frame, FrameWriter, Numbers, Spot};
+use crate::api::openai::responses::wire::frame::{EventNumbers, Frame, FrameWriter, ItemPosition};
 
 /// An item of the output.
 #[derive(Clone, Debug)]
-struct Slot {
+struct OutputItem {
     id: String,
     /// None while it grows.
     json: Option<String>,
@@ -16,11 +16,11 @@ struct Slot {
 /// The items of a response so far, and the number of the next event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutputItems {
-    pub(super) numbers: Numbers,
-    output: Vec<Slot>,
-    /// The last item that is whole and whose `done` is still owed: how the response ends may change
-    /// what it says.
-    owed: Option<(usize, Draft)>,
+    pub(super) numbers: EventNumbers,
+    output: Vec<OutputItem>,
+    /// The last item that is whole and whose `done` event is deferred: how the response ends may change
+    /// its status.
+    deferred: Option<(usize, Draft)>,
 }
 
 impl OutputItems {
@@ -36,16 +36,16 @@ impl OutputItems {
 
     /// Begin an item.
     pub(super) fn add(&mut self, out: &mut Vec<Frame>, id: String, begun: &str) -> usize {
-        self.settle(out, ItemStatus::Completed);
+        self.finish_deferred(out, ItemStatus::Completed);
         let index = self.output.len();
-        self.output.push(Slot { id, json: None });
+        self.output.push(OutputItem { id, json: None });
         self.frames(out)
             .item("response.output_item.added", index, begun);
         index
     }
 
     /// An event about an item.
-    pub(super) fn at(
+    pub(super) fn item_event(
         &mut self,
         out: &mut Vec<Frame>,
         kind: &'static str,
@@ -54,7 +54,12 @@ impl OutputItems {
         write: impl FnOnce(&mut throughline_model::json::ObjectWriter<'_>),
     ) {
         let id = self.output.get(index).map_or("", |slot| slot.id.as_str());
-        FrameWriter::new(out, &mut self.numbers).at(kind, Spot { id, index }, room, write);
+        FrameWriter::new(out, &mut self.numbers).item_event(
+            kind,
+            ItemPosition { id, index },
+            room,
+            write,
+        );
     }
 
     /// The item is done.
@@ -66,21 +71,21 @@ impl OutputItems {
         }
     }
 
-    /// The item is whole; that it is done is said when it is known how it ended.
-    pub(super) fn owe(&mut self, out: &mut Vec<Frame>, index: usize, draft: Draft) {
-        self.settle(out, ItemStatus::Completed);
-        self.owed = Some((index, draft));
+    /// The item is whole. Its `done` event is deferred until it is known how the item ended.
+    pub(super) fn defer_done(&mut self, out: &mut Vec<Frame>, index: usize, draft: Draft) {
+        self.finish_deferred(out, ItemStatus::Completed);
+        self.deferred = Some((index, draft));
     }
 
-    /// Say that the last item is done, if that is still owed.
-    pub(super) fn settle(&mut self, out: &mut Vec<Frame>, state: ItemStatus) {
-        if let Some((index, draft)) = self.owed.take() {
-            self.finish(out, index, &draft, state);
+    /// Write the deferred `done` event, if there is one.
+    pub(super) fn finish_deferred(&mut self, out: &mut Vec<Frame>, state: ItemStatus) {
+        if let Some((index, draft)) = self.deferred.take() {
+            self.finish_item(out, index, &draft, state);
         }
     }
 
-    /// Say that an item is done.
-    pub(super) fn finish(
+    /// Write the `done` event of an item.
+    pub(super) fn finish_item(
         &mut self,
         out: &mut Vec<Frame>,
         index: usize,
@@ -88,7 +93,7 @@ impl OutputItems {
         state: ItemStatus,
     ) {
         let id = self.output.get(index).map_or("", |slot| slot.id.as_str());
-        let json = draft.whole(id, state);
+        let json = draft.item(id, state);
         self.done(out, index, json);
     }
 
@@ -97,10 +102,14 @@ impl OutputItems {
         self.output.get(index).map_or("", |slot| slot.id.as_str())
     }
 
-    /// The item came to nothing, whatever it was when it was done: its model call broke off.
-    pub(super) fn supersede(&mut self, out: &mut Vec<Frame>, index: usize) {
-        if self.owed.as_ref().is_some_and(|(owed, _)| *owed == index) {
-            return self.settle(out, ItemStatus::Incomplete);
+    /// Mark an item as incomplete, also one that is done: its model call broke off.
+    pub(super) fn mark_incomplete(&mut self, out: &mut Vec<Frame>, index: usize) {
+        if self
+            .deferred
+            .as_ref()
+            .is_some_and(|(deferred, _)| *deferred == index)
+        {
+            return self.finish_deferred(out, ItemStatus::Incomplete);
         }
         let Some(json) = self
             .output

@@ -7,14 +7,14 @@ use throughline_model::{Body, Content, Message, Place, Status as MessageStatus};
 use super::Projector;
 use super::live::{LiveItem, LiveMessage};
 use super::output::OutputItems;
-use super::thought::LiveReasoning;
+use super::reasoning::LiveReasoning;
 use crate::api::openai::items::ids::{ItemId, ItemPlace, prefix_of};
 use crate::api::openai::items::output::{Draft, ItemStatus};
 use crate::api::openai::responses::wire::frame::Frame;
 
-/// What kind of words grow.
+/// What a text delta belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum TextKind {
     Text,
     Refusal,
 }
@@ -23,7 +23,7 @@ pub(super) enum Words {
 #[derive(Clone, Debug)]
 pub(super) enum StepSlot {
     /// An item that grows.
-    LiveItem(Box<LiveItem>),
+    Live(Box<LiveItem>),
     /// A whole content that is shown when the answer is whole.
     Held(Box<Content>),
     /// An item that is whole, or nothing, where there is no item for it.
@@ -38,10 +38,10 @@ pub(super) struct Step {
     again: u32,
     /// The numbers of its next items, by the prefix of their ids.
     numbers: BTreeMap<&'static str, u32>,
-    pub(super) told: BTreeMap<Place, StepSlot>,
+    pub(super) slots: BTreeMap<Place, StepSlot>,
     /// Items that grew at a place where something else came in the end. They may stand elsewhere.
     stray: Vec<LiveItem>,
-    /// Something that readers saw came to nothing.
+    /// Something that readers saw was discarded.
     broken: bool,
     pub(super) phase: Option<String>,
     /// How many calls of an id were made in a message, by attempt and message.
@@ -54,7 +54,7 @@ impl Step {
             no,
             again,
             numbers: BTreeMap::new(),
-            told: BTreeMap::new(),
+            slots: BTreeMap::new(),
             stray: Vec::new(),
             broken: false,
             phase: None,
@@ -63,7 +63,7 @@ impl Step {
     }
 
     /// An item that grew elsewhere and may become a content.
-    fn astray(&mut self, content: &Content) -> Option<LiveItem> {
+    fn take_stray(&mut self, content: &Content) -> Option<LiveItem> {
         let place = self
             .stray
             .iter()
@@ -86,9 +86,9 @@ impl Step {
     /// The place of the next item of a kind.
     fn next(&mut self, prefix: &'static str) -> ItemPlace {
         if self.broken {
-            // The same call again: its items have other names than those that came to nothing.
+            // The model call is repeated: its items get other ids than those that were discarded.
             *self = Self {
-                told: std::mem::take(&mut self.told),
+                slots: std::mem::take(&mut self.slots),
                 stray: std::mem::take(&mut self.stray),
                 calls: std::mem::take(&mut self.calls),
                 ..Self::new(self.no, self.again + 1)
@@ -107,9 +107,9 @@ impl Step {
 
 impl Projector {
     /// A model call begins.
-    pub(super) fn asked(&mut self, no: u32, out: &mut Vec<Frame>) {
+    pub(super) fn begin_step(&mut self, no: u32, out: &mut Vec<Frame>) {
         self.abandon(out);
-        self.output.settle(out, ItemStatus::Completed);
+        self.output.finish_deferred(out, ItemStatus::Completed);
         self.end_round(out);
         self.end_taken(out);
         let again = match self.step.take() {
@@ -119,10 +119,10 @@ impl Projector {
         self.step = Some(Step::new(no, again));
     }
 
-    /// The call with this number, whether or not it was said that it began.
+    /// The step with this number; it begins now if its first event is missing.
     pub(super) fn step(&mut self, no: u32, out: &mut Vec<Frame>) -> &mut Step {
         if self.step.as_ref().is_none_or(|step| step.no != no) {
-            self.asked(no, out);
+            self.begin_step(no, out);
         }
         self.step.get_or_insert_with(|| Step::new(no, 0))
     }
@@ -135,19 +135,19 @@ impl Projector {
         ItemId { prefix, run, place }.to_string()
     }
 
-    /// More words.
-    pub(super) fn said(
+    /// More text.
+    pub(super) fn text_delta(
         &mut self,
         (no, at): (u32, Place),
         delta: &str,
-        words: Words,
+        kind: TextKind,
         out: &mut Vec<Frame>,
     ) {
-        let refusal = words == Words::Refusal;
-        let live = match self.grown(no, at, out) {
-            Some(LiveItem::MessageDraft(live)) if live.is_refusal() == refusal => Some(live),
+        let refusal = kind == TextKind::Refusal;
+        let live = match self.take_live(no, at, out) {
+            Some(LiveItem::Message(live)) if live.is_refusal() == refusal => Some(live),
             Some(other) => {
-                self.misled(other, out);
+                self.replace_live(other, out);
                 None
             }
             None => None,
@@ -157,21 +157,21 @@ impl Projector {
             LiveMessage::open(&mut self.output, out, id, refusal)
         });
         live.delta(&mut self.output, out, delta);
-        let told = StepSlot::LiveItem(Box::new(LiveItem::MessageDraft(live)));
-        self.step(no, out).told.insert(at, told);
+        let told = StepSlot::Live(Box::new(LiveItem::Message(live)));
+        self.step(no, out).slots.insert(at, told);
     }
 
-    /// More of what the model thinks.
-    pub(super) fn grow_thought(
+    /// More reasoning.
+    pub(super) fn reasoning_delta(
         &mut self,
         (no, at): (u32, Place),
         out: &mut Vec<Frame>,
         grow: impl FnOnce(&mut LiveReasoning, &mut OutputItems, &mut Vec<Frame>),
     ) {
-        let live = match self.grown(no, at, out) {
-            Some(LiveItem::ReasoningDraft(live)) => Some(live),
+        let live = match self.take_live(no, at, out) {
+            Some(LiveItem::Reasoning(live)) => Some(live),
             Some(other) => {
-                self.misled(other, out);
+                self.replace_live(other, out);
                 None
             }
             None => None,
@@ -181,13 +181,13 @@ impl Projector {
             LiveReasoning::open(&mut self.output, out, id, self.context.dialect)
         });
         grow(&mut live, &mut self.output, out);
-        let told = StepSlot::LiveItem(Box::new(LiveItem::ReasoningDraft(live)));
-        self.step(no, out).told.insert(at, told);
+        let told = StepSlot::Live(Box::new(LiveItem::Reasoning(live)));
+        self.step(no, out).slots.insert(at, told);
     }
 
-    /// What readers saw is not what came: it stays as it was, and the truth is a new item. The id of
-    /// that one, if it is of the same kind.
-    fn misled(&mut self, live: LiveItem, out: &mut Vec<Frame>) -> Option<ItemId> {
+    /// The final content differs from what readers saw: the old item stays as it was, and the content
+    /// becomes a new item. Returns the id of the new one, if it is of the same kind.
+    fn replace_live(&mut self, live: LiveItem, out: &mut Vec<Frame>) -> Option<ItemId> {
         let index = live.index();
         live.abandon(&mut self.output, out);
         let id: ItemId = self.output.id(index).parse().ok()?;
@@ -207,10 +207,10 @@ impl Projector {
         Some(ItemId { place, ..id })
     }
 
-    /// What grows at a place. If nothing does, what is whole and was held back comes first.
-    fn grown(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<LiveItem> {
-        match self.step(no, out).told.remove(&at) {
-            Some(StepSlot::LiveItem(live)) => Some(*live),
+    /// Take the item that grows at a place. If none does, contents that were held back are shown first.
+    fn take_live(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) -> Option<LiveItem> {
+        match self.step(no, out).slots.remove(&at) {
+            Some(StepSlot::Live(live)) => Some(*live),
             Some(StepSlot::Held(_) | StepSlot::Shown(_)) | None => {
                 self.flush(no, out);
                 None
@@ -220,19 +220,19 @@ impl Projector {
 
     /// A content is whole.
     pub(super) fn content(&mut self, no: u32, at: Place, content: &Content, out: &mut Vec<Frame>) {
-        if grows(content) {
+        if is_streamed(content) {
             let shown = self.show(no, at, content, out);
-            self.step(no, out).told.insert(at, StepSlot::Shown(shown));
+            self.step(no, out).slots.insert(at, StepSlot::Shown(shown));
             return self.carry(no, content, out);
         }
         let held = StepSlot::Held(Box::new(content.clone()));
         let step = self.step(no, out);
-        if let Some(StepSlot::LiveItem(live)) = step.told.insert(at, held) {
+        if let Some(StepSlot::Live(live)) = step.slots.insert(at, held) {
             step.stray.push(*live);
         }
     }
 
-    /// Show a text or a thought that is whole; where it stands.
+    /// Show a text or reasoning that is whole. Returns its index in the output.
     fn show(
         &mut self,
         no: u32,
@@ -240,21 +240,21 @@ impl Projector {
         content: &Content,
         out: &mut Vec<Frame>,
     ) -> Option<usize> {
-        let live = self.grown(no, at, out);
+        let live = self.take_live(no, at, out);
         let step = self.step(no, out);
         let live = match live {
             Some(live) if live.may_become(content) => Some(live),
             other => {
                 step.stray.extend(other);
-                step.astray(content)
+                step.take_stray(content)
             }
         };
         let mut phase = self.step(no, out).phase.take();
-        let draft = self.maker().draft(content, None, &mut phase);
+        let draft = self.builder().draft(content, None, &mut phase);
         self.step(no, out).phase = phase;
         let Some(draft) = draft else {
             if let Some(live) = live {
-                self.misled(live, out);
+                self.replace_live(live, out);
             }
             return None;
         };
@@ -263,7 +263,7 @@ impl Projector {
             let index = live.index();
             match self.close(live, draft.clone(), out) {
                 Ok(()) => return Some(index),
-                Err(live) => renamed = self.misled(live, out),
+                Err(live) => renamed = self.replace_live(live, out),
             }
         }
         let renamed = renamed.filter(|id| id.prefix == prefix_of(draft.tag()));
@@ -272,10 +272,10 @@ impl Projector {
             None => self.next_id(draft.tag(), no, out),
         };
         let live = match &draft {
-            Draft::MessageDraft(said) => {
-                LiveItem::MessageDraft(LiveMessage::open(&mut self.output, out, id, said.refusal))
+            Draft::Message(said) => {
+                LiveItem::Message(LiveMessage::open(&mut self.output, out, id, said.refusal))
             }
-            _ => LiveItem::ReasoningDraft(LiveReasoning::open(
+            _ => LiveItem::Reasoning(LiveReasoning::open(
                 &mut self.output,
                 out,
                 id,
@@ -296,10 +296,10 @@ impl Projector {
         out: &mut Vec<Frame>,
     ) -> Result<(), LiveItem> {
         let closed = match (live, draft) {
-            (LiveItem::MessageDraft(live), Draft::MessageDraft(said)) => {
+            (LiveItem::Message(live), Draft::Message(said)) => {
                 live.close(&mut self.output, out, said)
             }
-            (LiveItem::ReasoningDraft(live), Draft::ReasoningDraft(thought)) => {
+            (LiveItem::Reasoning(live), Draft::Reasoning(thought)) => {
                 live.close(&mut self.output, out, thought)
             }
             (live, _) => return Err(live),
@@ -307,22 +307,22 @@ impl Projector {
         closed.map_err(|(live, _)| live)
     }
 
-    /// What was begun at a place is never finished.
-    pub(super) fn broke_off(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) {
+    /// The content that was begun at a place is never finished.
+    pub(super) fn discard(&mut self, no: u32, at: Place, out: &mut Vec<Frame>) {
         let Some(step) = self.step.as_mut().filter(|step| step.no == no) else {
             return;
         };
-        let Some(told) = step.told.remove(&at) else {
+        let Some(told) = step.slots.remove(&at) else {
             return;
         };
         match told {
-            StepSlot::LiveItem(live) => {
+            StepSlot::Live(live) => {
                 step.broken = true;
                 live.abandon(&mut self.output, out);
             }
             StepSlot::Shown(Some(index)) => {
                 step.broken = true;
-                self.output.supersede(out, index);
+                self.output.mark_incomplete(out, index);
             }
             StepSlot::Held(_) | StepSlot::Shown(None) => {}
         }
@@ -334,14 +334,17 @@ impl Projector {
             return;
         };
         if let Some(usage) = &message.usage {
-            self.tally.add(usage);
+            self.usage.add(usage);
         }
         let no = step.no;
-        let mut told: Vec<Place> = step.told.keys().copied().collect();
+        let mut told: Vec<Place> = step.slots.keys().copied().collect();
         told.reverse();
-        let mut untold = Place::new(usize::MAX, 0, 0);
+        let mut next_place = Place::new(usize::MAX, 0, 0);
         for content in &message.contents {
-            match told.last().map(|at| (*at, self.grows_to(*at, content))) {
+            match told
+                .last()
+                .map(|at| (*at, self.may_become_at(*at, content)))
+            {
                 Some((_, None)) => drop(told.pop()),
                 // It was cut while it grew.
                 Some((at, Some(true))) => {
@@ -350,42 +353,42 @@ impl Projector {
                 }
                 // A worker died after it had recorded it and before it could publish it.
                 Some((_, Some(false))) | None => {
-                    self.content(no, untold, content, out);
-                    untold.item += 1;
+                    self.content(no, next_place, content, out);
+                    next_place.item += 1;
                 }
             }
         }
         self.flush(no, out);
         if message.status == Some(MessageStatus::Incomplete) {
-            self.output.settle(out, ItemStatus::Incomplete);
+            self.output.finish_deferred(out, ItemStatus::Incomplete);
         }
         let step = self.step(no, out);
         let left: Vec<Place> = told;
-        step.told.retain(|at, _| left.contains(at));
+        step.slots.retain(|at, _| left.contains(at));
     }
 
-    /// Whether what grows at a place may become a content; none if nothing grows there.
-    fn grows_to(&self, at: Place, content: &Content) -> Option<bool> {
-        match self.step.as_ref()?.told.get(&at)? {
-            StepSlot::LiveItem(live) => Some(live.may_become(content)),
+    /// Whether the item that grows at a place may become a content; `None` if none grows there.
+    fn may_become_at(&self, at: Place, content: &Content) -> Option<bool> {
+        match self.step.as_ref()?.slots.get(&at)? {
+            StepSlot::Live(live) => Some(live.may_become(content)),
             StepSlot::Held(_) | StepSlot::Shown(_) => None,
         }
     }
 
-    /// Close what was begun and came to nothing, and forget what was never shown.
+    /// Close items that never became whole, and forget contents that were never shown.
     pub(super) fn abandon(&mut self, out: &mut Vec<Frame>) {
         let Some(step) = &mut self.step else {
             return;
         };
-        let told = std::mem::take(&mut step.told);
+        let told = std::mem::take(&mut step.slots);
         let live = told.into_values().filter_map(|told| match told {
-            StepSlot::LiveItem(live) => Some(*live),
+            StepSlot::Live(live) => Some(*live),
             StepSlot::Held(_) | StepSlot::Shown(_) => None,
         });
         let live: Vec<LiveItem> = live.chain(std::mem::take(&mut step.stray)).collect();
         step.broken |= !live.is_empty();
         if !live.is_empty() {
-            self.output.settle(out, ItemStatus::Completed);
+            self.output.finish_deferred(out, ItemStatus::Completed);
         }
         for live in live {
             live.abandon(&mut self.output, out);
@@ -393,8 +396,8 @@ impl Projector {
     }
 }
 
-/// Whether readers see a content growing.
-fn grows(content: &Content) -> bool {
+/// Whether a content is shown while it grows.
+fn is_streamed(content: &Content) -> bool {
     match content.body {
         Body::Text(_) | Body::Refusal(_) | Body::Reasoning(_) => true,
         Body::Media(_)

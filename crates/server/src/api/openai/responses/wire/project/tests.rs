@@ -8,7 +8,7 @@ use throughline_model::{
 use throughline_store::{ApprovalId, RunId, ThreadId};
 
 use super::Projector;
-use crate::api::openai::items::{AwaitingApproval, KnownCall, Labels, ServerTool};
+use crate::api::openai::items::{AwaitingApproval, KnownCall, ServerTool, ToolIndex};
 use crate::api::openai::responses::wire::context::{Ending, ResponseContext};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::api::openai::responses::wire::request::CreateRequest;
@@ -22,7 +22,7 @@ fn context(body: &str) -> ResponseContext {
         previous: None,
         request: Arc::new(CreateRequest::parse(body.as_bytes()).unwrap()),
         dialect: Dialect::OpenAi,
-        labels: Labels::new(),
+        tool_index: ToolIndex::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
         ignored: Vec::new(),
@@ -178,7 +178,7 @@ fn content(item: usize, content: &Content) -> RunEvent {
     }
 }
 
-fn broke_off(item: usize) -> RunEvent {
+fn discard(item: usize) -> RunEvent {
     RunEvent::Incomplete {
         step: 0,
         at: Place::new(0, item, 0),
@@ -196,7 +196,7 @@ fn with_orders(mut context: ResponseContext) -> ResponseContext {
             name: name.to_owned(),
             asks,
         };
-        context.labels.insert(name, tool);
+        context.tool_index.insert(name, tool);
     }
     context
 }
@@ -219,9 +219,9 @@ fn a_call_that_is_made_again_leaves_its_old_items_incomplete() {
         content(0, &first),
         text(1, "hal"),
         content(2, &lost),
-        broke_off(0),
-        broke_off(1),
-        broke_off(2),
+        discard(0),
+        discard(1),
+        discard(2),
         RunEvent::Asked { step: 0 },
         text(0, "two"),
         content(0, &second),
@@ -248,7 +248,7 @@ fn a_message_whose_contents_were_not_told_is_shown_all_the_same() {
     let events = [
         RunEvent::Asked { step: 0 },
         text(0, "recor"),
-        broke_off(0),
+        discard(0),
         answer(vec![said, call("c1", "f").into()]),
     ];
     let end = ending(StopReason::Parked, Stop::ToolCalls);

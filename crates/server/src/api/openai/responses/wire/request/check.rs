@@ -22,19 +22,23 @@ pub(super) fn metadata(body: &Value<'_>) -> Result<Vec<(String, String)>, ApiErr
         let path = path.key(&key);
         if key.chars().count() > KEY {
             let what = format!("keys have at most {KEY} characters");
-            return Err(read::outside(&path, "string_above_max_length", &what));
+            return Err(read::out_of_range(&path, "string_above_max_length", &what));
         }
         let Some(value) = member.value.as_str() else {
             return Err(read::wrong_type(&path, "a string", &member.value));
         };
-        read::no_longer(&path, &value, VALUE)?;
+        read::check_length(&path, &value, VALUE)?;
         pairs.retain(|(known, _)| *known != key);
         pairs.push((key.clone().into_owned(), value.into_owned()));
         // Here, so that a long list costs nothing.
         if pairs.len() > PAIRS {
             let what = format!("at most {PAIRS} pairs are kept");
             let path = root.key("metadata");
-            return Err(read::outside(&path, "object_above_max_properties", &what));
+            return Err(read::out_of_range(
+                &path,
+                "object_above_max_properties",
+                &what,
+            ));
         }
     }
     Ok(pairs)
@@ -66,7 +70,7 @@ pub(super) fn include(body: &Value<'_>) -> Result<Vec<Include>, ApiError> {
 pub(super) fn echoed(body: &Value<'_>) -> Result<(), ApiError> {
     let root = Path::Root;
     if let Some(text) = read::text(body, "safety_identifier", &root)? {
-        read::no_longer(&root.key("safety_identifier"), &text, 64)?;
+        read::check_length(&root.key("safety_identifier"), &text, 64)?;
     }
     for key in ["prompt", "prompt_cache_options", "moderation"] {
         read::object(body, key, &root)?;

@@ -18,28 +18,30 @@ pub struct CompactionRequest {
     /// `truncation: "auto"`: the model's window is not to overflow.
     pub fits_window: bool,
     /// `context_management`
-    pub managed: Managed,
+    pub context_management: ContextManagement,
     /// `throughline.compaction`
-    pub wished: Wished,
+    pub compaction_override: CompactionOverride,
 }
 
 impl CompactionRequest {
     /// Whether a request asks for less to be shown.
     pub fn is_asked(&self) -> bool {
-        self.fits_window || self.managed != Managed::Unsaid || self.wished.is_on()
+        self.fits_window
+            || self.context_management != ContextManagement::Unset
+            || self.compaction_override.is_on()
     }
 
     /// Whether the member of this name asks for it.
     pub fn names(&self, key: &str) -> bool {
         match key {
             "truncation" => self.fits_window,
-            "context_management" => self.managed != Managed::Unsaid,
-            _ => self.wished.is_on(),
+            "context_management" => self.context_management != ContextManagement::Unset,
+            _ => self.compaction_override.is_on(),
         }
     }
 }
 
-impl Wished {
+impl CompactionOverride {
     fn is_on(self) -> bool {
         matches!(self, Self::On { .. })
     }
@@ -47,25 +49,25 @@ impl Wished {
 
 /// What `context_management` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Managed {
-    /// Nothing.
+pub enum ContextManagement {
+    /// The request does not have it.
     #[default]
-    Unsaid,
+    Unset,
     /// Compact, without a figure.
-    Somehow,
+    On,
     /// Compact above so many tokens.
     Above(u64),
 }
 
 /// What `throughline.compaction` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wished {
-    /// Nothing.
+pub enum CompactionOverride {
+    /// The request does not have it.
     #[default]
-    Unsaid,
+    Unset,
     /// `false` or `"off"`
     Off,
-    /// `true` or an object; figures that are not said are as configured.
+    /// `true` or an object; figures that are left out are as configured.
     On {
         /// Tokens that are sent at most.
         budget: Option<u64>,
@@ -81,49 +83,53 @@ pub enum Wished {
 impl CompactionRequest {
     pub(super) fn of(body: &Value<'_>) -> Result<Self, ApiError> {
         let root = Path::Root;
-        let truncation = read::word(body, "truncation", &["auto", "disabled"], &root)?;
+        let truncation = read::one_of(body, "truncation", &["auto", "disabled"], &root)?;
         Ok(Self {
             fits_window: truncation == Some("auto"),
-            managed: managed(body)?,
-            wished: wished(body)?,
+            context_management: context_management(body)?,
+            compaction_override: compaction_override(body)?,
         })
     }
 }
 
-fn managed(body: &Value<'_>) -> Result<Managed, ApiError> {
+fn context_management(body: &Value<'_>) -> Result<ContextManagement, ApiError> {
     let list = read::list(body, "context_management", &Path::Root)?.unwrap_or_default();
     let path = Path::Root.key("context_management");
-    let mut managed = Managed::Unsaid;
+    let mut managed = ContextManagement::Unset;
     for (index, entry) in list.iter().enumerate() {
         let path = path.index(index);
         if entry.as_object().is_none() {
             return Err(read::wrong_type(&path, "an object", entry));
         }
-        if read::word(entry, "type", &["compaction"], &path)?.is_none() {
+        if read::one_of(entry, "type", &["compaction"], &path)?.is_none() {
             return Err(read::missing(&path.key("type")));
         }
         let above = read::integer(entry, "compact_threshold", (LEAST, MOST), &path)?;
         // Of several the strictest counts.
         managed = match (managed, above) {
-            (Managed::Above(known), Some(above)) => Managed::Above(known.min(above)),
-            (Managed::Above(known), None) => Managed::Above(known),
-            (Managed::Unsaid | Managed::Somehow, Some(above)) => Managed::Above(above),
-            (Managed::Unsaid | Managed::Somehow, None) => Managed::Somehow,
+            (ContextManagement::Above(known), Some(above)) => {
+                ContextManagement::Above(known.min(above))
+            }
+            (ContextManagement::Above(known), None) => ContextManagement::Above(known),
+            (ContextManagement::Unset | ContextManagement::On, Some(above)) => {
+                ContextManagement::Above(above)
+            }
+            (ContextManagement::Unset | ContextManagement::On, None) => ContextManagement::On,
         };
     }
     Ok(managed)
 }
 
-fn wished(body: &Value<'_>) -> Result<Wished, ApiError> {
+fn compaction_override(body: &Value<'_>) -> Result<CompactionOverride, ApiError> {
     let Some(ours) = read::object(body, "throughline", &Path::Root)? else {
-        return Ok(Wished::Unsaid);
+        return Ok(CompactionOverride::Unset);
     };
     let Some(said) = read::member(ours, "compaction") else {
-        return Ok(Wished::Unsaid);
+        return Ok(CompactionOverride::Unset);
     };
     let ours = Path::Root.key("throughline");
     let path = ours.key("compaction");
-    let plain = Wished::On {
+    let plain = CompactionOverride::On {
         budget: None,
         threshold: None,
         recent_calls: None,
@@ -131,8 +137,8 @@ fn wished(body: &Value<'_>) -> Result<Wished, ApiError> {
     };
     match (said.as_bool(), said.as_str()) {
         (Some(true), _) => return Ok(plain),
-        (Some(false), _) => return Ok(Wished::Off),
-        (None, Some(word)) if word == "off" => return Ok(Wished::Off),
+        (Some(false), _) => return Ok(CompactionOverride::Off),
+        (None, Some(word)) if word == "off" => return Ok(CompactionOverride::Off),
         (None, Some(word)) => return Err(read::wrong_value(&path, &word, &["off"])),
         (None, None) => {}
     }
@@ -152,7 +158,7 @@ fn wished(body: &Value<'_>) -> Result<Wished, ApiError> {
         let number = number(key, (least, 1_000_000))?;
         Ok::<_, ApiError>(number.and_then(|number| u32::try_from(number).ok()))
     };
-    Ok(Wished::On {
+    Ok(CompactionOverride::On {
         budget: number("budget", (LEAST, MOST))?,
         threshold: number("threshold", (0, MOST))?,
         recent_calls: small("recent_calls", 0)?,
@@ -169,7 +175,7 @@ fn unknown(path: &Path<'_>) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::{CompactionRequest, Managed, Wished};
+    use super::{CompactionOverride, CompactionRequest, ContextManagement};
     use crate::api::openai::responses::wire::CreateRequest;
 
     fn asked(body: &str) -> CompactionRequest {
@@ -185,31 +191,31 @@ mod tests {
         );
         assert!(asked(r#"{"truncation":"auto"}"#).fits_window);
         for (entries, managed) in [
-            ("[]", Managed::Unsaid),
-            (r#"[{"type":"compaction"}]"#, Managed::Somehow),
+            ("[]", ContextManagement::Unset),
+            (r#"[{"type":"compaction"}]"#, ContextManagement::On),
             (
                 r#"[{"type":"compaction","compact_threshold":1000}]"#,
-                Managed::Above(1_000),
+                ContextManagement::Above(1_000),
             ),
             (
                 r#"[{"type":"compaction","compact_threshold":9000},{"type":"compaction","compact_threshold":null},
                     {"type":"compaction","compact_threshold":4000}]"#,
-                Managed::Above(4_000),
+                ContextManagement::Above(4_000),
             ),
         ] {
             let body = format!(r#"{{"context_management":{entries}}}"#);
-            assert_eq!(asked(&body).managed, managed, "{entries}");
+            assert_eq!(asked(&body).context_management, managed, "{entries}");
         }
-        let on = |budget, threshold, recent_calls, count| Wished::On {
+        let on = |budget, threshold, recent_calls, count| CompactionOverride::On {
             budget,
             threshold,
             recent_calls,
             count,
         };
         for (said, wished) in [
-            ("null", Wished::Unsaid),
-            ("false", Wished::Off),
-            ("\"off\"", Wished::Off),
+            ("null", CompactionOverride::Unset),
+            ("false", CompactionOverride::Off),
+            ("\"off\"", CompactionOverride::Off),
             ("true", on(None, None, None, None)),
             ("{}", on(None, None, None, None)),
             (
@@ -218,7 +224,7 @@ mod tests {
             ),
         ] {
             let body = format!(r#"{{"throughline":{{"compaction":{said}}}}}"#);
-            assert_eq!(asked(&body).wished, wished, "{said}");
+            assert_eq!(asked(&body).compaction_override, wished, "{said}");
         }
     }
 
@@ -284,17 +290,17 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_on_with_a_run_knows_what_was_asked() {
+    fn a_resumed_run_knows_what_was_asked() {
         let body = r#"{"model":"m","input":"x","truncation":"auto",
             "throughline":{"on_open_calls":"close","compaction":{"budget":8000}}}"#;
         let request = CreateRequest::parse(body.as_bytes()).unwrap();
-        let kept = request.kept();
+        let kept = request.stored_body();
         assert_eq!(
             kept.get(),
             r#"{"model":"m","throughline":{"compaction":{"budget":8000}},"truncation":"auto"}"#
         );
-        let again = CreateRequest::of_kept(&kept).unwrap();
+        let again = CreateRequest::from_stored(&kept).unwrap();
         assert_eq!(again.compaction(), request.compaction());
-        assert_eq!(again.kept(), kept);
+        assert_eq!(again.stored_body(), kept);
     }
 }

@@ -1,4 +1,4 @@
-//! What a client may say to us beyond the API: the member `throughline`.
+//! The member `throughline`: options beyond the API.
 
 use throughline::thread::{OnBusy, OnInterrupt, OnOpenCalls, Persistence};
 use throughline_model::Path;
@@ -26,7 +26,7 @@ fn unknown(path: &Path<'_>, key: &str) -> ApiError {
         .param(path.to_string())
 }
 
-/// Choices for one request; what is not said is as configured.
+/// Choices for one request; the configuration has the defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// When the history moves.
@@ -54,7 +54,7 @@ impl Extras {
         if read::member(object, "recall").is_some() {
             return Err(ApiError::not_implemented("throughline.recall"));
         }
-        let word = |key, known: &[&'static str]| read::word(object, key, known, &path);
+        let word = |key, known: &[&'static str]| read::one_of(object, key, known, &path);
         let persistence = word("persistence", &["per_run", "per_call"])?;
         let on_busy = word("on_busy", &["reject"])?;
         let on_interrupt = word("on_interrupt", &["resume", "close", "reject"])?;

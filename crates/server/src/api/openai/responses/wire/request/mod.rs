@@ -3,8 +3,8 @@
 mod check;
 mod compaction;
 mod extras;
-mod keep;
 mod settings;
+mod stored_body;
 mod tools;
 
 #[cfg(test)]
@@ -18,9 +18,9 @@ use super::items::input::InputItems;
 use super::items::read;
 use crate::ApiError;
 
-pub use compaction::{CompactionRequest, Managed, Wished};
+pub use compaction::{CompactionOverride, CompactionRequest, ContextManagement};
 pub use extras::Extras;
-pub use tools::{Allowed, McpTool, RequestTool, RequireApproval, ToolFilter, ToolPick};
+pub use tools::{AllowedTools, McpTool, RequestTool, RequireApproval, ToolFilter, ToolSelection};
 
 /// How deep a body may be nested.
 const DEPTH: usize = 64;
@@ -83,7 +83,7 @@ impl Include {
 /// No model and no input are fine here: what they mean is decided where the request is routed.
 #[derive(Clone, Debug)]
 pub struct CreateRequest {
-    kept: RawJson,
+    stored: RawJson,
     model: Option<String>,
     instructions: Option<String>,
     previous: Option<String>,
@@ -91,7 +91,7 @@ pub struct CreateRequest {
     stream: bool,
     metadata: Vec<(String, String)>,
     tools: Vec<RequestTool>,
-    choice: ToolPick,
+    choice: ToolSelection,
     settings: Settings,
     include: Vec<Include>,
     max_tool_calls: Option<u64>,
@@ -123,9 +123,9 @@ impl CreateRequest {
         Self::of(&value)
     }
 
-    /// What [`CreateRequest::kept`] gave. There is no input, and nothing is streamed.
-    pub fn of_kept(kept: &RawJson) -> Result<Self, ApiError> {
-        Self::parse(kept.get().as_bytes())
+    /// What [`CreateRequest::stored_body`] gave. There is no input, and nothing is streamed.
+    pub fn from_stored(stored: &RawJson) -> Result<Self, ApiError> {
+        Self::parse(stored.get().as_bytes())
     }
 
     fn of(body: &Value<'_>) -> Result<Self, ApiError> {
@@ -134,7 +134,7 @@ impl CreateRequest {
         let previous: Option<String> = text("previous_response_id")?;
         let tools = tools::tools(body)?;
         let request = Self {
-            kept: keep::kept(body),
+            stored: stored_body::stored_body(body),
             model: text("model")?,
             instructions: text("instructions")?,
             previous,
@@ -158,18 +158,18 @@ impl CreateRequest {
 
     /// What is stored with the run: everything but the input, how the answer is delivered, and what
     /// it continues. The same request gives the same bytes, whatever the order of its members.
-    pub fn kept(&self) -> RawJson {
-        self.kept.clone()
+    pub fn stored_body(&self) -> RawJson {
+        self.stored.clone()
     }
 
     /// The same, borrowed.
     pub(crate) fn body(&self) -> &RawJson {
-        &self.kept
+        &self.stored
     }
 
     /// The names of the members that are kept.
     pub fn members(&self) -> Vec<String> {
-        let body = self.kept.value();
+        let body = self.stored.value();
         let members = body.members().iter();
         members
             .map(|member| member.key.to_str().into_owned())
@@ -186,12 +186,12 @@ impl CreateRequest {
         self.instructions.as_deref()
     }
 
-    /// Whether it names a prompt that an upstream keeps, which may be all that is said.
+    /// Whether it names a prompt that an upstream stores, which may be all of the input.
     pub fn has_prompt(&self) -> bool {
-        read::member(&self.kept.value(), "prompt").is_some()
+        read::member(&self.stored.value(), "prompt").is_some()
     }
 
-    /// The id of the response to go on from, as it was sent.
+    /// The id of the response to continue, as it was sent.
     pub fn previous_response_id(&self) -> Option<&str> {
         self.previous.as_deref()
     }
@@ -222,7 +222,7 @@ impl CreateRequest {
     }
 
     /// Which tools to call.
-    pub fn tool_choice(&self) -> &ToolPick {
+    pub fn tool_choice(&self) -> &ToolSelection {
         &self.choice
     }
 
@@ -237,7 +237,7 @@ impl CreateRequest {
     pub fn extra_for_responses(&self, seals: bool) -> Option<RawJson> {
         let of_vendor = |tool: &RequestTool| matches!(tool, RequestTool::Hosted { .. });
         let hosted = self.tools.iter().any(of_vendor);
-        settings::extra_for_responses(&self.kept, hosted, seals)
+        settings::extra_for_responses(&self.stored, hosted, seals)
     }
 
     /// What is to be added to the response.
@@ -270,7 +270,7 @@ impl CreateRequest {
         &self.compaction
     }
 
-    /// What the client says.
+    /// The input.
     pub fn input(&self) -> &InputItems {
         &self.input
     }

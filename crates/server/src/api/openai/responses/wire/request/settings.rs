@@ -58,9 +58,9 @@ fn reasoning(body: &Value<'_>) -> Result<(Option<Effort>, bool), ApiError> {
     let path = Path::Root.key("reasoning");
     let known = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let styles = ["auto", "concise", "detailed"];
-    let summary = read::word(reasoning, "summary", &styles, &path)?;
-    let older = read::word(reasoning, "generate_summary", &styles, &path)?;
-    let word = read::word(reasoning, "effort", &known, &path)?;
+    let summary = read::one_of(reasoning, "summary", &styles, &path)?;
+    let older = read::one_of(reasoning, "generate_summary", &styles, &path)?;
+    let word = read::one_of(reasoning, "effort", &known, &path)?;
     let effort = word.map(|word| match word {
         "none" => Effort::Off,
         "minimal" => Effort::Minimal,
@@ -78,7 +78,7 @@ fn verbosity(body: &Value<'_>) -> Result<Option<Verbosity>, ApiError> {
         return Ok(None);
     };
     let known = Verbosity::ALL.map(Verbosity::as_str);
-    let word = read::word(text, "verbosity", &known, &Path::Root.key("text"))?;
+    let word = read::one_of(text, "verbosity", &known, &Path::Root.key("text"))?;
     let mut all = Verbosity::ALL.into_iter();
     Ok(word.and_then(|word| all.find(|one| one.as_str() == word)))
 }
@@ -93,7 +93,7 @@ fn answer(body: &Value<'_>) -> Result<Option<AnswerShape>, ApiError> {
     };
     let path = path.key("format");
     let known = ["text", "json_object", "json_schema"];
-    match read::word(format, "type", &known, &path)? {
+    match read::one_of(format, "type", &known, &path)? {
         None => Err(read::missing(&path.key("type"))),
         Some("json_schema") => {
             let schema = read::object(format, "schema", &path)?;

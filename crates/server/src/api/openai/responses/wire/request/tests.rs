@@ -27,7 +27,7 @@ fn what_is_not_said_has_its_default() {
     let request = parse("{}");
     assert_eq!(request.model(), None);
     assert!(request.store() && !request.stream() && request.input().is_empty());
-    assert_eq!(request.kept().get(), "{}");
+    assert_eq!(request.stored_body().get(), "{}");
     assert_eq!(request.extra_for_responses(true), None);
     assert!(!request.seals_reasoning());
 }
@@ -219,13 +219,15 @@ fn the_same_request_is_kept_in_the_same_bytes() {
              "model": "m"}"#,
     );
     assert_eq!(
-        one.kept().get(),
+        one.stored_body().get(),
         r#"{"model":"m","tools":[],"x":{"b":1,"a":2.0}}"#
     );
-    assert_eq!(one.kept(), two.kept());
+    assert_eq!(one.stored_body(), two.stored_body());
     assert_eq!(
-        CreateRequest::of_kept(&one.kept()).unwrap().kept(),
-        one.kept()
+        CreateRequest::from_stored(&one.stored_body())
+            .unwrap()
+            .stored_body(),
+        one.stored_body()
     );
     assert_eq!(two.extras().on_open_calls, Some(OnOpenCalls::Close));
     assert_eq!(two.model(), Some("m"));
@@ -300,7 +302,7 @@ fn tools_are_told_apart() {
     let allowed = mcp.allowed.as_ref().unwrap();
     assert!(allowed.matches("a", false) && !allowed.matches("b", true));
     assert!(!mcp.require_approval.asks("a", false) && mcp.require_approval.asks("b", false));
-    assert!(RequireApproval::Always.asks("a", true) && !RequireApproval::Unsaid.asks("a", true));
+    assert!(RequireApproval::Always.asks("a", true) && !RequireApproval::Unset.asks("a", true));
     assert_eq!(request.tool_choice().choice, ToolChoice::Required);
     let allowed = request.tool_choice().allowed.as_ref().unwrap();
     assert!(allowed.has("f", None) && allowed.has("web_search", None));

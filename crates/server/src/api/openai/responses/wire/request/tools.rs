@@ -108,9 +108,9 @@ impl ToolFilter {
 /// Which calls of a server need approval, beyond those of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RequireApproval {
-    /// Nothing was said.
+    /// The request does not have it.
     #[default]
-    Unsaid,
+    Unset,
     /// All.
     Always,
     /// None beyond the configured ones.
@@ -133,7 +133,7 @@ impl RequireApproval {
             filter.is_some_and(|filter| filter.matches(name, read_only))
         };
         match self {
-            Self::Unsaid | Self::Never => false,
+            Self::Unset | Self::Never => false,
             Self::Always => true,
             Self::Some { always, never } => {
                 meant(always) || always.is_none() && never.is_some() && !meant(never)
@@ -142,25 +142,25 @@ impl RequireApproval {
     }
 }
 
-/// Which tools a model is to call, and how a client said so.
+/// Which tools a model is to call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolPick {
+pub struct ToolSelection {
     /// In words that every vendor has.
     pub choice: ToolChoice,
     /// The only tools that may be called, if the client narrows them.
-    pub allowed: Option<Allowed>,
+    pub allowed: Option<AllowedTools>,
 }
 
 /// The only tools that may be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedTools {
     /// By name; tools of a vendor by their type.
     pub names: Vec<String>,
     /// All tools of these servers.
     pub servers: Vec<String>,
 }
 
-impl Allowed {
+impl AllowedTools {
     /// Whether a tool may be called, which may be one of a server.
     pub fn has(&self, name: &str, server: Option<&str>) -> bool {
         let among = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
@@ -221,7 +221,7 @@ fn namespace(value: &Value<'_>, path: &Path<'_>) -> Result<RequestTool, ApiError
             RequestTool::Function { .. } | RequestTool::Custom { .. }
         ) {
             let what = "a namespace holds functions and custom tools";
-            return Err(read::outside(&path.key("type"), "invalid_value", what));
+            return Err(read::out_of_range(&path.key("type"), "invalid_value", what));
         }
         tools.push(found);
     }
@@ -241,7 +241,11 @@ fn tool_name(value: &Value<'_>, path: &Path<'_>) -> Result<String, ApiError> {
             "a name has 1 to {LONGEST} letters, digits, '_' and '-' (it must match \
              '^[a-zA-Z0-9_-]+$')"
         );
-        return Err(read::outside(&path.key("name"), "invalid_value", &what));
+        return Err(read::out_of_range(
+            &path.key("name"),
+            "invalid_value",
+            &what,
+        ));
     }
     Ok(name.into_owned())
 }
@@ -263,7 +267,11 @@ fn server(value: &Value<'_>, path: &Path<'_>) -> Result<McpTool, ApiError> {
     for key in ["server_url", "connector_id", "tunnel_id"] {
         if read::member(value, key).is_some() {
             let what = "servers are configured here and chosen by 'server_label' alone";
-            return Err(read::outside(&path.key(key), "unsupported_value", what));
+            return Err(read::out_of_range(
+                &path.key(key),
+                "unsupported_value",
+                what,
+            ));
         }
     }
     let allowed = match read::member(value, "allowed_tools") {
@@ -285,7 +293,7 @@ fn server(value: &Value<'_>, path: &Path<'_>) -> Result<McpTool, ApiError> {
 fn approval(value: &Value<'_>, path: &Path<'_>) -> Result<RequireApproval, ApiError> {
     const KEY: &str = "require_approval";
     let Some(found) = read::member(value, KEY) else {
-        return Ok(RequireApproval::Unsaid);
+        return Ok(RequireApproval::Unset);
     };
     if found.as_object().is_some() {
         let path = path.key(KEY);
@@ -294,10 +302,12 @@ fn approval(value: &Value<'_>, path: &Path<'_>) -> Result<RequireApproval, ApiEr
             never: filter(found, "never", &path)?,
         });
     }
-    Ok(match read::word(value, KEY, &["always", "never"], path)? {
-        Some("always") => RequireApproval::Always,
-        _ => RequireApproval::Never,
-    })
+    Ok(
+        match read::one_of(value, KEY, &["always", "never"], path)? {
+            Some("always") => RequireApproval::Always,
+            _ => RequireApproval::Never,
+        },
+    )
 }
 
 fn filter(parent: &Value<'_>, key: &str, path: &Path<'_>) -> Result<Option<ToolFilter>, ApiError> {
@@ -328,15 +338,15 @@ fn names(list: &Value<'_>, path: &Path<'_>) -> Result<Vec<String>, ApiError> {
 }
 
 /// Which of the tools to call. A tool of a vendor is chosen by its type.
-pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick, ApiError> {
+pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolSelection, ApiError> {
     const KEY: &str = "tool_choice";
     let Some(found) = read::member(body, KEY) else {
-        return Ok(ToolPick::default());
+        return Ok(ToolSelection::default());
     };
     let path = Path::Root.key(KEY);
     if found.as_text().is_some() {
-        let word = read::word(body, KEY, &["none", "auto", "required"], &Path::Root)?;
-        return Ok(ToolPick::from(options(word)));
+        let word = read::one_of(body, KEY, &["none", "auto", "required"], &Path::Root)?;
+        return Ok(ToolSelection::from(options(word)));
     }
     if found.as_object().is_none() {
         return Err(read::wrong_type(&path, "a string or an object", found));
@@ -349,20 +359,20 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
             if !known && !has_others(body) {
                 return Err(no_such_tool(&path, &name));
             }
-            Ok(ToolPick::from(ToolChoice::Named(name.into_owned())))
+            Ok(ToolSelection::from(ToolChoice::Named(name.into_owned())))
         }
         "mcp" => {
             read::required(found, "server_label", &path)?;
             let name = read::text(found, "name", &path)?;
-            Ok(ToolPick::from(match name {
+            Ok(ToolSelection::from(match name {
                 Some(name) => ToolChoice::Named(name.into_owned()),
                 None => ToolChoice::Required,
             }))
         }
         "allowed_tools" => {
-            let mode = read::word(found, "mode", &["auto", "required"], &path)?;
+            let mode = read::one_of(found, "mode", &["auto", "required"], &path)?;
             let list = read::list(found, "tools", &path)?.unwrap_or_default();
-            let mut allowed = Allowed::default();
+            let mut allowed = AllowedTools::default();
             for tool in list {
                 let text = |key| tool.get(key).and_then(Value::as_str).map(Into::into);
                 match (text("name"), text("server_label"), text("type")) {
@@ -372,7 +382,7 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
                     (None, None, None) => {}
                 }
             }
-            Ok(ToolPick {
+            Ok(ToolSelection {
                 choice: options(mode),
                 allowed: Some(allowed),
             })
@@ -382,7 +392,7 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
             if !known && !has_others(body) {
                 return Err(no_such_tool(&path, tag));
             }
-            Ok(ToolPick::from(ToolChoice::Named(tag.to_owned())))
+            Ok(ToolSelection::from(ToolChoice::Named(tag.to_owned())))
         }
     }
 }
@@ -390,7 +400,7 @@ pub(super) fn choice(body: &Value<'_>, tools: &[RequestTool]) -> Result<ToolPick
 fn no_such_tool(path: &Path<'_>, name: &str) -> ApiError {
     let name: String = name.chars().take(128).collect();
     let what = format!("the tool choice '{name}' is not in the 'tools' parameter");
-    read::outside(path, "invalid_value", &what)
+    read::out_of_range(path, "invalid_value", &what)
 }
 
 /// Whether there are tools that the request does not name: an agent's own.
@@ -407,7 +417,7 @@ fn options(word: Option<&str>) -> ToolChoice {
     }
 }
 
-impl From<ToolChoice> for ToolPick {
+impl From<ToolChoice> for ToolSelection {
     fn from(choice: ToolChoice) -> Self {
         Self {
             choice,

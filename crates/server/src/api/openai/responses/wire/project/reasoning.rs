@@ -1,14 +1,14 @@
-//! Thoughts that readers see growing.
+//! Reasoning that readers see growing.
 
 use throughline_model::json::ObjectWriter;
 
-use super::live::{Differs, LiveItem, Torn};
+use super::live::{LiveItem, Mismatch, TornChar};
 use super::output::OutputItems;
 use crate::api::openai::items::output::{Draft, ItemStatus, ReasoningDraft};
 use crate::api::openai::responses::wire::frame::Frame;
 use crate::config::Dialect;
 
-/// A thought that grows: parts of a summary one after the other, and the reasoning itself.
+/// Reasoning that grows: parts of a summary one after the other, and the reasoning itself.
 #[derive(Clone, Debug)]
 pub(super) struct LiveReasoning {
     index: usize,
@@ -19,7 +19,7 @@ pub(super) struct LiveReasoning {
     text_open: bool,
     /// The summary is the reasoning itself.
     text_is_summary: bool,
-    torn: Torn,
+    torn: TornChar,
 }
 
 /// How many parts of a summary may be skipped.
@@ -34,11 +34,11 @@ impl LiveReasoning {
     /// Close it with what readers have seen.
     pub(super) fn abandon(mut self, output: &mut OutputItems, out: &mut Vec<Frame>) {
         self.close_parts(output, out);
-        let draft = Draft::ReasoningDraft(self.seen);
-        output.finish(out, self.index, &draft, ItemStatus::Incomplete);
+        let draft = Draft::Reasoning(self.seen);
+        output.finish_item(out, self.index, &draft, ItemStatus::Incomplete);
     }
 
-    /// Begin a thought.
+    /// Begin a reasoning item.
     pub(super) fn open(
         output: &mut OutputItems,
         out: &mut Vec<Frame>,
@@ -57,7 +57,7 @@ impl LiveReasoning {
             summary_open: false,
             text_open: false,
             text_is_summary: false,
-            torn: Torn::default(),
+            torn: TornChar::default(),
         }
     }
 
@@ -89,7 +89,7 @@ impl LiveReasoning {
         if self.torn.is_torn() || part > self.seen.summary.len() + MOST_SKIPPED {
             return;
         }
-        let sound = self.torn.sound(delta);
+        let sound = self.torn.complete_part(delta);
         self.show_summary(output, out, part, sound);
     }
 
@@ -113,7 +113,7 @@ impl LiveReasoning {
             text.push_str(delta);
         }
         let kind = "response.reasoning_summary_text.delta";
-        output.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.item_event(out, kind, self.index, delta.len() + 64, |object| {
             object
                 .number("summary_index", part as u64)
                 .str("delta", delta);
@@ -126,7 +126,7 @@ impl LiveReasoning {
         self.summary_open = true;
         let part = ReasoningDraft::summary_part("");
         let kind = "response.reasoning_summary_part.added";
-        output.at(out, kind, self.index, part.len() + 32, |object| {
+        output.item_event(out, kind, self.index, part.len() + 32, |object| {
             object.number("summary_index", number).raw("part", &part);
         });
     }
@@ -141,17 +141,17 @@ impl LiveReasoning {
             object.number("summary_index", number).str("text", text);
         };
         let kind = "response.reasoning_summary_text.done";
-        output.at(out, kind, self.index, text.len() + 64, with_text);
+        output.item_event(out, kind, self.index, text.len() + 64, with_text);
         let part = ReasoningDraft::summary_part(text);
         let kind = "response.reasoning_summary_part.done";
-        output.at(out, kind, self.index, part.len() + 32, |object| {
+        output.item_event(out, kind, self.index, part.len() + 32, |object| {
             object.number("summary_index", number).raw("part", &part);
         });
     }
 
     /// More of the reasoning itself.
     pub(super) fn text(&mut self, output: &mut OutputItems, out: &mut Vec<Frame>, delta: &str) {
-        let sound = self.torn.sound(delta);
+        let sound = self.torn.complete_part(delta);
         self.show_text(output, out, sound);
     }
 
@@ -163,7 +163,7 @@ impl LiveReasoning {
         if !self.text_open {
             self.text_open = true;
             let part = ReasoningDraft::text_part("");
-            output.at(
+            output.item_event(
                 out,
                 "response.content_part.added",
                 self.index,
@@ -178,7 +178,7 @@ impl LiveReasoning {
             Dialect::OpenAi => "response.reasoning_text.delta",
             Dialect::OpenResponses => "response.reasoning.delta",
         };
-        output.at(out, kind, self.index, delta.len() + 64, |object| {
+        output.item_event(out, kind, self.index, delta.len() + 64, |object| {
             object.number("content_index", 0).str("delta", delta);
         });
     }
@@ -193,11 +193,11 @@ impl LiveReasoning {
             Dialect::OpenAi => "response.reasoning_text.done",
             Dialect::OpenResponses => "response.reasoning.done",
         };
-        output.at(out, kind, self.index, text.len() + 64, |object| {
+        output.item_event(out, kind, self.index, text.len() + 64, |object| {
             object.number("content_index", 0).str("text", text);
         });
         let part = ReasoningDraft::text_part(text);
-        output.at(
+        output.item_event(
             out,
             "response.content_part.done",
             self.index,
@@ -213,15 +213,15 @@ impl LiveReasoning {
         self.close_text(output, out);
     }
 
-    /// The thought is whole.
+    /// The reasoning is whole.
     pub(super) fn close(
         mut self,
         output: &mut OutputItems,
         out: &mut Vec<Frame>,
         whole: ReasoningDraft,
-    ) -> Result<(), (LiveItem, Differs)> {
+    ) -> Result<(), (LiveItem, Mismatch)> {
         let Some((summary, text)) = self.rest(&whole) else {
-            return Err((LiveItem::ReasoningDraft(self), Differs));
+            return Err((LiveItem::Reasoning(self), Mismatch));
         };
         if self.text_open {
             self.show_text(output, out, &text);
@@ -234,11 +234,11 @@ impl LiveReasoning {
             self.show_text(output, out, &text);
         }
         self.close_parts(output, out);
-        output.owe(out, self.index, Draft::ReasoningDraft(whole));
+        output.defer_done(out, self.index, Draft::Reasoning(whole));
         Ok(())
     }
 
-    /// What readers have not seen yet; nothing if it does not go on from what they saw.
+    /// What readers have not seen yet; `None` if the whole does not begin with what they saw.
     fn rest(&self, whole: &ReasoningDraft) -> Option<(Vec<(usize, String)>, String)> {
         let seen = &self.seen.summary;
         let mut summary = Vec::new();

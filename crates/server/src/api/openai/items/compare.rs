@@ -2,8 +2,8 @@
 
 use throughline_model::json::{Node, RawJson, Value};
 
-/// Members that clients drop, add or rewrite on the way, and that are no part of what was said.
-const ASIDE: [&str; 5] = [
+/// Members that clients drop, add or rewrite, and that are no part of the content.
+const IGNORED_MEMBERS: [&str; 5] = [
     "id",
     "status",
     "encrypted_content",
@@ -14,28 +14,28 @@ const ASIDE: [&str; 5] = [
 /// Whether two items with one id say the same. SDKs leave out members that are null or empty and
 /// add others that are; such differences do not count, and neither does how far an item got.
 pub fn same_item(one: &RawJson, two: &RawJson) -> bool {
-    objects(&one.value(), &two.value())
+    equal_objects(&one.value(), &two.value())
 }
 
-fn objects(one: &Value<'_>, two: &Value<'_>) -> bool {
+fn equal_objects(one: &Value<'_>, two: &Value<'_>) -> bool {
     let agrees = |from: &Value<'_>, to: &Value<'_>| {
         from.members().iter().all(|member| {
             let key = member.key.to_str();
-            if ASIDE.contains(&&*key) {
+            if IGNORED_MEMBERS.contains(&&*key) {
                 return true;
             }
             // Of a key that stands twice the last counts.
             let value = from.get(&key).unwrap_or(&member.value);
             match to.get(&key) {
-                Some(other) => values(value, other),
-                None => says_nothing(value) || key == "type",
+                Some(other) => equal_values(value, other),
+                None => is_empty(value) || key == "type",
             }
         })
     };
     agrees(one, two) && agrees(two, one)
 }
 
-fn says_nothing(value: &Value<'_>) -> bool {
+fn is_empty(value: &Value<'_>) -> bool {
     match value.node() {
         Node::Null => true,
         Node::Array(values) => values.is_empty(),
@@ -44,23 +44,23 @@ fn says_nothing(value: &Value<'_>) -> bool {
     }
 }
 
-fn values(one: &Value<'_>, two: &Value<'_>) -> bool {
+fn equal_values(one: &Value<'_>, two: &Value<'_>) -> bool {
     match (one.node(), two.node()) {
         (Node::Bool(one), Node::Bool(two)) => one == two,
         (Node::Number, Node::Number) => one.raw() == two.raw(),
         (Node::String(_), Node::String(_)) => one.as_str() == two.as_str(),
         (Node::Array(one), Node::Array(two)) => {
-            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| values(one, two))
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| equal_values(one, two))
         }
-        (Node::Object(_), Node::Object(_)) => objects(one, two),
+        (Node::Object(_), Node::Object(_)) => equal_objects(one, two),
         // The easy form of a message: a string instead of a list with one text.
-        (Node::String(_), Node::Array(_)) => is_text(two, one),
-        (Node::Array(_), Node::String(_)) => is_text(one, two),
-        _ => says_nothing(one) && says_nothing(two),
+        (Node::String(_), Node::Array(_)) => is_single_text(two, one),
+        (Node::Array(_), Node::String(_)) => is_single_text(one, two),
+        _ => is_empty(one) && is_empty(two),
     }
 }
 
-fn is_text(list: &Value<'_>, text: &Value<'_>) -> bool {
+fn is_single_text(list: &Value<'_>, text: &Value<'_>) -> bool {
     let Some([part]) = list.as_array() else {
         return false;
     };

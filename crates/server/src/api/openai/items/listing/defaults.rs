@@ -3,7 +3,7 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, Value};
 
 /// An item that a client sent, with what readers count on.
-pub(crate) fn filled(item: &Value<'_>, tag: &str, id: &str) -> String {
+pub(crate) fn with_defaults(item: &Value<'_>, tag: &str, id: &str) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object.str("id", id).str("type", tag);

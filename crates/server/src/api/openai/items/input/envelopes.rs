@@ -1,4 +1,5 @@
-//! What a client carried for a vendor: reasoning, and signatures of what was said.
+//! Opens the envelopes that a client sends back: a vendor's reasoning, and its signatures of texts and
+//! calls.
 
 use throughline_model::json::Value;
 use throughline_model::{Body, Content, Form, Message, Wire};
@@ -6,14 +7,14 @@ use throughline_model::{Body, Content, Form, Message, Wire};
 use super::super::envelope;
 use crate::ApiError;
 
-/// Put what a client carried for a vendor in its place.
-pub(crate) fn open(message: &mut Message) -> Result<(), ApiError> {
+/// Replace envelopes by their contents, and signed contents by the originals.
+pub(crate) fn open_envelopes(message: &mut Message) -> Result<(), ApiError> {
     let mut signed = Vec::new();
     let mut contents = Vec::with_capacity(message.contents.len());
     for content in std::mem::take(&mut message.contents) {
-        match opened(&content)? {
+        match content_in(&content)? {
             None => contents.push(content),
-            Some(found) if stands_alone(&found) => contents.push(found),
+            Some(found) if is_standalone(&found) => contents.push(found),
             Some(found) => signed.push(found),
         }
     }
@@ -21,10 +22,10 @@ pub(crate) fn open(message: &mut Message) -> Result<(), ApiError> {
         // What it belongs to may have been left out, or changed; then the signature means nothing.
         if let Some(place) = contents
             .iter_mut()
-            .find(|content| says_same(content, &found))
+            .find(|content| is_signed_by(content, &found))
         {
             *place = match item_id(place) {
-                Some(id) => envelope::named(found, &id),
+                Some(id) => envelope::with_item_id(found, &id),
                 None => found,
             };
         }
@@ -33,8 +34,8 @@ pub(crate) fn open(message: &mut Message) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether nothing else says what a content says: thoughts, and signatures of nothing.
-fn stands_alone(content: &Content) -> bool {
+/// Whether a content belongs to no other item: reasoning, and signatures without a text.
+fn is_standalone(content: &Content) -> bool {
     match &content.body {
         Body::Reasoning(_) => true,
         Body::Text(text) => text.text.is_empty(),
@@ -43,7 +44,7 @@ fn stands_alone(content: &Content) -> bool {
 }
 
 /// Whether a content is the one that a vendor signed.
-fn says_same(content: &Content, signed: &Content) -> bool {
+fn is_signed_by(content: &Content, signed: &Content) -> bool {
     match (&content.body, &signed.body) {
         (Body::Text(one), Body::Text(two)) => one.text == two.text,
         (Body::ToolCall(one), Body::ToolCall(two)) => {
@@ -66,7 +67,7 @@ fn item_id(content: &Content) -> Option<String> {
 }
 
 /// The content in the envelope of an item, if it has one of ours.
-fn opened(content: &Content) -> Result<Option<Content>, ApiError> {
+fn content_in(content: &Content) -> Result<Option<Content>, ApiError> {
     let (Body::Reasoning(_), Some(vendor)) = (&content.body, &content.vendor) else {
         return Ok(None);
     };
@@ -87,7 +88,7 @@ fn opened(content: &Content) -> Result<Option<Content>, ApiError> {
         .param("input")
     })?;
     Ok(Some(match item_id(content) {
-        Some(id) => envelope::named(found, &id),
+        Some(id) => envelope::with_item_id(found, &id),
         None => found,
     }))
 }

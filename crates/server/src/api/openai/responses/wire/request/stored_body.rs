@@ -7,20 +7,20 @@ use throughline_model::json::{ObjectWriter, RawJson, Value, push_compact};
 /// Members that are not stored with the run: the input is stored as messages, and the others say
 /// how one answer is to come and what it continues. Of our own extras only what decides about model
 /// calls is: a process that resumes the run needs it.
-const LEFT: [&str; 6] = [
+const NOT_STORED: [&str; 6] = [
     "input",
     "stream",
     "stream_options",
     "previous_response_id",
     "conversation",
-    OURS,
+    EXTRAS,
 ];
 
 /// Our own extras.
-const OURS: &str = "throughline";
+const EXTRAS: &str = "throughline";
 
 /// The one of them that is stored.
-const WISHED: &str = "compaction";
+const COMPACTION: &str = "compaction";
 
 /// Members for which null is the same as nothing.
 const NULLABLE: [&str; 28] = [
@@ -55,7 +55,7 @@ const NULLABLE: [&str; 28] = [
 ];
 
 /// The body by the names of its members, each once, without what is not stored.
-pub(super) fn kept(body: &Value<'_>) -> RawJson {
+pub(super) fn stored_body(body: &Value<'_>) -> RawJson {
     let mut members = BTreeMap::new();
     for member in body.members() {
         members.insert(member.key.to_str(), &member.value);
@@ -63,15 +63,15 @@ pub(super) fn kept(body: &Value<'_>) -> RawJson {
     RawJson::object(|object: &mut ObjectWriter<'_>| {
         for (key, value) in &members {
             let is = |list: &[&str]| list.contains(&&**key);
-            let wished = value
-                .get(WISHED)
-                .filter(|wished| key == OURS && !wished.is_null());
-            if let Some(wished) = wished {
+            let compaction = value
+                .get(COMPACTION)
+                .filter(|compaction| key == EXTRAS && !compaction.is_null());
+            if let Some(compaction) = compaction {
                 let mut ours = ObjectWriter::new(object.key(key));
-                push_compact(ours.key(WISHED), wished);
+                push_compact(ours.key(COMPACTION), compaction);
                 ours.end();
             }
-            if is(&LEFT) || value.is_null() && is(&NULLABLE) {
+            if is(&NOT_STORED) || value.is_null() && is(&NULLABLE) {
                 continue;
             }
             push_compact(object.key(key), value);
