@@ -173,7 +173,8 @@ impl LeaveQueue {
             return Ok(());
         }
         let Self { home, thread, run } = self;
-        let leave = home.retry_until_known(|| home.store.leave_wait_queue(&home.scope, thread, *run));
+        let leave =
+            home.retry_until_known(|| home.store.leave_wait_queue(&home.scope, thread, *run));
         leave.await
     }
 
