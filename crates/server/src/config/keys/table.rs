@@ -49,7 +49,7 @@ keys! {
     server "store" [Text] = "sqlite://throughline.db":
         "Where everything is kept: `sqlite://PATH` or `memory:`.";
     server "auth" [OneOf(&["open", "keys"])] = "open":
-        "Who may come in. `open` lets in everybody who can reach the address, and so only works on loopback addresses. `keys` is not built.";
+        "Who may come in. `open` admits every client that can reach the address, and so only works on loopback addresses. `keys` is not built.";
     server "dialect" [OneOf(&["openai", "openresponses"])] = "openai":
         "Whose events and members answers have where the two specifications differ.";
     server "unsupported" [OneOf(&["report", "refuse"])] = "report":
