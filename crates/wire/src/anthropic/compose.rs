@@ -292,7 +292,7 @@ pub(crate) fn hosted_tool<'p>(
                     if is_empty_option(&member.value)
                         || is_automatic_container(other, &member.value) => {}
                 other => {
-                    offered.note_loss(builder, Some(other), "the tool has no such option here")
+                    offered.note_loss(builder, Some(other), "the tool has no such option here");
                 }
             }
         }

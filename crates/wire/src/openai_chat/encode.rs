@@ -152,7 +152,7 @@ impl<'e> MessageEncoder<'e> {
                 };
                 self.writer
                     .write_element(place, estimated_size(content), |out| {
-                        restore_part(out, content, part)
+                        restore_part(out, content, part);
                     });
             }
             Form::Part(part) => {
