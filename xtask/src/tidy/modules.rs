@@ -96,6 +96,7 @@ const ARROWS: &[Arrows] = &[
                 "foundry",
                 &[
                     "openai_responses",
+                    "openai",
                     "compose",
                     "render",
                     "validate",

@@ -6,7 +6,10 @@
 //! are kept.
 
 pub(crate) mod compose;
+mod decode;
+mod encode;
 mod render;
+mod stream;
 mod types;
 mod validate;
 
@@ -16,11 +19,11 @@ mod tests;
 use throughline_model::Wire;
 
 use crate::compose::ComposeFormat;
-use crate::openai_responses::{self, Dialect, Flavour, body, decode, encode, stream};
+use crate::openai_responses::{self, Dialect, Flavour};
 use crate::validate::ValidateFormat;
 use crate::validate::report::PathStyle;
 use crate::vendors::VendorFormat;
-use crate::{Codec, WireType, openai};
+use crate::{Codec, WireType};
 
 pub use types::ITEM_TYPES;
 pub(crate) use types::is_response_only;
@@ -53,24 +56,20 @@ pub(crate) static FORMAT: VendorFormat = VendorFormat {
     approval_item: |answer| openai_responses::render::approval_item(Wire::Foundry, answer),
 };
 
-/// The codec of Azure Foundry: that of OpenAI Responses with its own item types. Every item that is
-/// made has its `type`, which Foundry demands of messages too. Foundry's own items come whole in
-/// `output_item.done`; their progress events have no neutral form and are passed on. What came from
-/// Foundry goes back as it was, with `agent_reference`, `response_id` and `created_by`: the renderer
-/// leaves out what the service sends but does not take.
+/// The codec of Azure Foundry: that of OpenAI Responses with its own item types.
 pub static CODEC: Codec = Codec {
     wire: Wire::Foundry,
     types: TABLES,
-    document_kind: decode::document_kind,
-    decode_messages: |items, path| decode::messages(&FOUNDRY, items, path),
-    encode_items: |messages, losses| encode::items(&FOUNDRY, messages, losses),
-    decode_request: |body| decode::request(&FOUNDRY, body),
-    encode_request: |request, losses| body::request(&FOUNDRY, request, losses),
-    decode_response: |body| decode::response(&FOUNDRY, body),
-    encode_response: |response, losses| body::response(&FOUNDRY, response, losses),
-    stream: || Box::new(stream::Decoder::new(&FOUNDRY)),
+    document_kind: openai_responses::decode::document_kind,
+    decode_messages: decode::messages,
+    encode_items: encode::items,
+    decode_request: decode::request,
+    encode_request: encode::request,
+    decode_response: decode::response,
+    encode_response: encode::response,
+    stream: stream::decoder,
     streams_as_array: false,
-    encode_stream: |response, losses| stream::encode_stream(&FOUNDRY, response, losses),
-    decode_error: |body| decode::error(&FOUNDRY.wire, body),
-    encode_error: |error| openai::encode_error(&FOUNDRY.wire, error),
+    encode_stream: stream::encode_stream,
+    decode_error: decode::error,
+    encode_error: encode::error,
 };

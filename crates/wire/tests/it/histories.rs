@@ -57,7 +57,7 @@ impl Histories {
     fn codec(&self, rng: &mut Rng, most: &Wire) -> &'static Codec {
         match codec(most) {
             Some(codec) if rng.bool() => codec,
-            _ => rng.pick(&self.codecs),
+            _ => self.codecs[rng.below(self.codecs.len())],
         }
     }
 

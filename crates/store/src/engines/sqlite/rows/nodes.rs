@@ -83,15 +83,10 @@ fn next_timeline(tx: &Tx<'_>) -> OpResult<i64> {
     Ok(tx.statements.number(TurnStatement::LastTimeline)? + 1)
 }
 
-/// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
-pub(crate) fn insert_node(
-    tx: &Tx<'_>,
-    live: &mut CachedRun,
-    of: &NewNode<'_>,
-) -> OpResult<BaseNode> {
-    let conn = tx.conn;
-    let mut summaries: Vec<ItemSummary> = Vec::with_capacity((of.to + 1 - live.from) as usize);
-    for no in live.from..=of.to {
+/// The items of a run from `live.from` on. A gap is stored for each that is missing.
+fn summaries(tx: &Tx<'_>, live: &CachedRun, to: u32) -> OpResult<Vec<ItemSummary>> {
+    let mut summaries = Vec::with_capacity((to + 1 - live.from) as usize);
+    for no in live.from..=to {
         let summary = match live.summary_of(no) {
             Some(summary) => *summary,
             None => {
@@ -101,6 +96,17 @@ pub(crate) fn insert_node(
         };
         summaries.push(summary);
     }
+    Ok(summaries)
+}
+
+/// Make a node of the items of a run from `live.from` on. All of them are stored, or become gaps.
+pub(crate) fn insert_node(
+    tx: &Tx<'_>,
+    live: &mut CachedRun,
+    of: &NewNode<'_>,
+) -> OpResult<BaseNode> {
+    let conn = tx.conn;
+    let summaries = summaries(tx, live, of.to)?;
     let state = match of.state {
         Some(new) => {
             let sql = "INSERT INTO state(run, step, digest, body) VALUES(?,?,?,?)";
