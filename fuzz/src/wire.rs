@@ -17,12 +17,12 @@ pub fn decode(wire: &Wire, data: &[u8]) {
     let Ok(value) = json::parse(text) else { return };
     let codec = known(wire);
     // None of these may panic, whatever the value is.
-    let shape = codec.shape(&value);
+    let kind = codec.document_kind(&value);
     let _ = codec.decode_error(&value);
     if let Ok(request) = codec.decode_request(&value) {
         if value.as_object().is_some() {
             let back = codec.encode_request(&request, &mut Losses::default());
-            assert_eq!(RawJson::of(&value).get(), back, "a request body, {shape:?}");
+            assert_eq!(RawJson::of(&value).get(), back, "a request body, {kind:?}");
         }
     }
     if let Ok(response) = codec.decode_response(&value) {
@@ -30,7 +30,7 @@ pub fn decode(wire: &Wire, data: &[u8]) {
         if value.as_object().is_some() {
             let back = codec.encode_response(&response, &mut Losses::default());
             let body = RawJson::of(&value);
-            assert_eq!(body.get(), back, "a response body, {shape:?}");
+            assert_eq!(body.get(), back, "a response body, {kind:?}");
         }
         let frames = codec.encode_stream(&response, &mut Losses::default());
         fold(codec, &frames);

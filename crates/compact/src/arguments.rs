@@ -172,7 +172,7 @@ impl<'a> Args<'a> {
             if BODIES.contains(&key.as_ref()) && member.value.raw().len() > 80 {
                 continue;
             }
-            let said = match member.value.as_str() {
+            let shown = match member.value.as_str() {
                 Some(text) => text::one_line(&text, 120),
                 None => text::one_line(member.value.raw(), 120),
             };
@@ -181,7 +181,7 @@ impl<'a> Args<'a> {
             }
             out.push_str(&text::one_line(&key, 40));
             out.push_str(": ");
-            out.push_str(&said);
+            out.push_str(&shown);
         }
         if out.is_empty() {
             out = text::one_line(self.free, most);

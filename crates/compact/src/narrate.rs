@@ -112,22 +112,22 @@ impl ToolHistory {
     }
 
     /// Take in what a model wrote. What the record bears out of it is shown from the next epoch on.
-    pub fn narrate(&mut self, part: &NarrativeScope, said: &str) -> NarrativeOutcome {
+    pub fn narrate(&mut self, part: &NarrativeScope, answer: &str) -> NarrativeOutcome {
         let held = self.epoch().map_or(0, |epoch| epoch.no);
         if held < part.epoch {
             return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Undone);
         }
-        if said.trim().is_empty() {
+        if answer.trim().is_empty() {
             return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Blank);
         }
         // A unit is seldom more than a few bytes, and never for long.
-        let huge = said.len() as u64 > part.most.saturating_mul(16);
-        if huge || u64::from(tokens::text_units(said)) > part.most {
+        let huge = answer.len() as u64 > part.most.saturating_mul(16);
+        if huge || u64::from(tokens::text_units(answer)) > part.most {
             return NarrativeOutcome::refused(part.epoch, NarrativeRejection::Larger);
         }
         self.name_index.extend(&self.record);
         self.learn_facts();
-        let checked = check::checked(self, part, said);
+        let checked = check::checked(self, part, answer);
         let mut narrated = NarrativeOutcome {
             epoch: part.epoch,
             kept: checked.kept,

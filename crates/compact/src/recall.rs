@@ -29,8 +29,8 @@ pub(crate) fn recall(record: &Record, words: &str, k: usize) -> Vec<u64> {
     for entry in record.entries() {
         let mut hits = 0u32;
         for content in &entry.message.contents {
-            each_text(content, |said| {
-                terms(text::start(said, LOOKED_AT), |word| {
+            each_text(content, |text| {
+                terms(text::start(text, LOOKED_AT), |word| {
                     let place = wanted.binary_search_by(|one| {
                         one.bytes()
                             .cmp(word.bytes().map(|byte| byte.to_ascii_lowercase()))

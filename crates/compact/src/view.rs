@@ -290,12 +290,12 @@ fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {
 fn quote(result: &ToolResult, what: &str, seq: u64, cap: u64) -> Content {
     let name = result.name.as_deref().unwrap_or(result.family.as_str());
     let name = text::one_line(name, 80);
-    let said = text::of_output(&result.output);
-    let said = if u64::from(tokens::text_units(&said)) > cap {
-        shorten(&said, cap, seq, result.outcome)
+    let output = text::of_output(&result.output);
+    let output = if u64::from(tokens::text_units(&output)) > cap {
+        shorten(&output, cap, seq, result.outcome)
     } else {
-        said.into_owned()
+        output.into_owned()
     };
     let ended = mark(result.outcome);
-    Content::text(format!("[{what} of {name}{ended} #{seq}]\n{said}"))
+    Content::text(format!("[{what} of {name}{ended} #{seq}]\n{output}"))
 }

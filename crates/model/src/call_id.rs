@@ -80,7 +80,7 @@ impl CallId {
     /// `ordinal` counts the calls of one response (or one element of an array), never content
     /// parts, which differ between a streamed and a whole reading. The same response always gives
     /// the same ids. The value starts with a letter and has 29 characters of `[a-z0-9_]`, so it
-    /// fits every vendor's slot.
+    /// fits every vendor's id field.
     ///
     /// ```
     /// use throughline_model::{CallId, Origin, Scope};
@@ -168,7 +168,7 @@ fn push_base32(out: &mut String, bytes: &[u8]) {
 
 /// One id field of a wire item, exactly as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub enum Slot {
+pub enum IdField {
     /// The wire type has no such field.
     #[default]
     NoField,
@@ -182,9 +182,9 @@ pub enum Slot {
 
 /// The two id fields of a wire item, verbatim.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Slots {
+pub struct IdFields {
     /// The field that names the item itself.
-    pub id: Slot,
+    pub id: IdField,
     /// The field by which a result names its call.
-    pub call: Slot,
+    pub call: IdField,
 }

@@ -2,7 +2,7 @@
 
 use crate::heap_size::heap_size_of_fields;
 use crate::json::RawJson;
-use crate::{CallId, Extra, Family, Form, Slots, Vendor};
+use crate::{CallId, Extra, Family, Form, IdFields, Vendor};
 
 /// One content of a message, with its vendor's own form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -588,10 +588,10 @@ impl Content {
     }
 
     /// The id fields as they were on the wire.
-    pub fn slots(&self) -> Slots {
+    pub fn id_fields(&self) -> IdFields {
         self.vendor
             .as_ref()
-            .map(|vendor| vendor.slots.clone())
+            .map(|vendor| vendor.id_fields.clone())
             .unwrap_or_default()
     }
 }

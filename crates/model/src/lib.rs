@@ -50,7 +50,7 @@ mod response;
 mod usage;
 mod vendor;
 
-pub use call_id::{CallId, Origin, Scope, Slot, Slots};
+pub use call_id::{CallId, IdField, IdFields, Origin, Scope};
 pub use content::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, Citation, Content, Fault, Media, MediaKind,
     MediaSource, Opaque, Outcome, Output, Pairing, Reasoning, Runner, Status, Text, ToolCall,

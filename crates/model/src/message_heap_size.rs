@@ -4,8 +4,8 @@ use crate::heap_size::{HeapSize, allocation, heap_size_of_fields};
 use crate::json::RawJson;
 use crate::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, Citation, Content, Extra, Fault, Form,
-    Media, MediaSource, Message, MessageId, Opaque, Output, Reasoning, Role, Slot, Slots, Source,
-    Status, Text, ToolCall, Usage, Vendor, Wire,
+    IdField, IdFields, Media, MediaSource, Message, MessageId, Opaque, Output, Reasoning, Role,
+    Source, Status, Text, ToolCall, Usage, Vendor, Wire,
 };
 
 heap_size_of_fields!(Message { id, role, contents, author, source, status, usage, meta, extra; created });
@@ -19,8 +19,8 @@ heap_size_of_fields!(ApprovalRequest { request, name, arguments, server; });
 heap_size_of_fields!(ApprovalResponse { request, reason; approved });
 heap_size_of_fields!(Fault { message, code; });
 heap_size_of_fields!(Opaque { tag; });
-heap_size_of_fields!(Vendor { wire, slots, envelope, form, extra; });
-heap_size_of_fields!(Slots { id, call; });
+heap_size_of_fields!(Vendor { wire, id_fields, envelope, form, extra; });
+heap_size_of_fields!(IdFields { id, call; });
 heap_size_of_fields!(Usage { vendor, extra; input, output, total, cache_read, cache_write, reasoning });
 
 impl HeapSize for Body {
@@ -96,7 +96,7 @@ impl HeapSize for MessageId {
     }
 }
 
-impl HeapSize for Slot {
+impl HeapSize for IdField {
     fn heap_size(&self) -> usize {
         match self {
             Self::NoField | Self::Missing | Self::Null => 0,

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::json::RawJson;
-use crate::{Extra, Slots};
+use crate::{Extra, IdFields};
 
 /// A wire format. The set is open: what came from a format that this version does not know keeps
 /// its name and goes back only there.
@@ -79,7 +79,7 @@ pub struct Vendor {
     /// The format it came in.
     pub wire: Wire,
     /// The id fields as they were. Only tool contents and approvals have any.
-    pub slots: Slots,
+    pub id_fields: IdFields,
     /// Set on the first content of a wire message: that message as a template. Contents that follow
     /// without one belong to the same wire message.
     pub envelope: Option<RawJson>,
@@ -112,7 +112,7 @@ impl Vendor {
     pub fn form(wire: Wire, form: Form) -> Self {
         Self {
             wire,
-            slots: Slots::default(),
+            id_fields: IdFields::default(),
             envelope: None,
             form,
             extra: Extra::NONE,
@@ -126,8 +126,8 @@ impl Vendor {
 
     /// The same with the wire's id fields.
     #[must_use]
-    pub fn with_slots(mut self, slots: Slots) -> Self {
-        self.slots = slots;
+    pub fn with_id_fields(mut self, id_fields: IdFields) -> Self {
+        self.id_fields = id_fields;
         self
     }
 

@@ -3,9 +3,9 @@
 use throughline_model::json::RawJson;
 use throughline_model::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, CallId, Citation, Content, Extra, Family,
-    Fault, Form, Media, MediaKind, MediaSource, Message, MessageId, Opaque, Outcome, Output,
-    Reasoning, Role, Runner, Scope, Slot, Slots, Source, Status, Text, ToolCall, ToolResult, Usage,
-    Vendor, Wire,
+    Fault, Form, IdField, IdFields, Media, MediaKind, MediaSource, Message, MessageId, Opaque,
+    Outcome, Output, Reasoning, Role, Runner, Scope, Source, Status, Text, ToolCall, ToolResult,
+    Usage, Vendor, Wire,
 };
 
 use crate::Rng;
@@ -380,7 +380,7 @@ fn any_vendor(rng: &mut Rng) -> Vendor {
     };
     // A format that this version does not know, so that it cannot be decoded.
     let wire = Wire::Other("some-new-wire".into());
-    let mut vendor = Vendor::form(wire, form).with_slots(Slots {
+    let mut vendor = Vendor::form(wire, form).with_id_fields(IdFields {
         id: slot(rng),
         call: slot(rng),
     });
@@ -388,12 +388,12 @@ fn any_vendor(rng: &mut Rng) -> Vendor {
     vendor
 }
 
-fn slot(rng: &mut Rng) -> Slot {
+fn slot(rng: &mut Rng) -> IdField {
     match rng.below(5) {
-        0 => Slot::NoField,
-        1 => Slot::Missing,
-        2 => Slot::Null,
-        3 => Slot::Set("".into()),
-        _ => Slot::Set(words(rng).into()),
+        0 => IdField::NoField,
+        1 => IdField::Missing,
+        2 => IdField::Null,
+        3 => IdField::Set("".into()),
+        _ => IdField::Set(words(rng).into()),
     }
 }

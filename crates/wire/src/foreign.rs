@@ -21,7 +21,7 @@ pub(crate) fn tool_name(call: &ToolCall) -> &str {
     }
 }
 
-/// An id that fits a slot of `longest` characters. One that is too long becomes a hash of itself, so
+/// An id that fits a field of `longest` characters. One that is too long becomes a hash of itself, so
 /// that both ends of a pair still agree.
 pub(crate) fn fit_id(id: &str, longest: usize) -> Cow<'_, str> {
     if id.chars().count() <= longest {

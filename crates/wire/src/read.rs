@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use throughline_model::json::Value;
-use throughline_model::{Path, Slot};
+use throughline_model::{IdField, Path};
 
 use crate::DecodeError;
 
@@ -66,12 +66,16 @@ pub(crate) fn number_of(object: &Value<'_>, path: &[&str]) -> Option<u64> {
 }
 
 /// An id field as it is; anything but a string or null is an error.
-pub(crate) fn slot(object: &Value<'_>, key: &str, path: &Path<'_>) -> Result<Slot, DecodeError> {
+pub(crate) fn id_field(
+    object: &Value<'_>,
+    key: &str,
+    path: &Path<'_>,
+) -> Result<IdField, DecodeError> {
     Ok(match object.get(key) {
-        None => Slot::Missing,
-        Some(value) if value.is_null() => Slot::Null,
+        None => IdField::Missing,
+        Some(value) if value.is_null() => IdField::Null,
         Some(value) => match value.as_str() {
-            Some(text) => Slot::Set(text.into()),
+            Some(text) => IdField::Set(text.into()),
             None => {
                 return Err(DecodeError::expected(
                     &path.key(key),

@@ -28,9 +28,9 @@ impl LastContent {
     /// The last content again with its mark, if it is a call that the output limit cut off and was not known
     /// to be incomplete.
     pub(crate) fn finished(&mut self, stop: &Stop) -> Option<Event> {
-        let (at, told) = self.0.take()?;
-        let mut content = told.clone();
+        let (at, reported) = self.0.take()?;
+        let mut content = reported.clone();
         mark(std::slice::from_mut(&mut content), stop);
-        (content != told).then_some(Event::Content { at, content })
+        (content != reported).then_some(Event::Content { at, content })
     }
 }

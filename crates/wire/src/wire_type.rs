@@ -2,7 +2,9 @@
 //! module; the rules that turn id fields into call ids stand here once, for all.
 
 use throughline_model::json::Value;
-use throughline_model::{CallId, Family, Output, Path, Runner, Scope, Slot, Slots, ToolResult};
+use throughline_model::{
+    CallId, Family, IdField, IdFields, Output, Path, Runner, Scope, ToolResult,
+};
 
 use crate::{DecodeError, read};
 
@@ -163,35 +165,39 @@ impl WireType {
     }
 
     /// The id fields of an item of this type, verbatim.
-    pub(crate) fn slots(&self, item: &Value<'_>, path: &Path<'_>) -> Result<Slots, DecodeError> {
-        let slot = |field: Option<&str>| match field {
-            Some(field) => read::slot(item, field, path),
-            None => Ok(Slot::NoField),
+    pub(crate) fn id_fields(
+        &self,
+        item: &Value<'_>,
+        path: &Path<'_>,
+    ) -> Result<IdFields, DecodeError> {
+        let read = |field: Option<&str>| match field {
+            Some(field) => read::id_field(item, field, path),
+            None => Ok(IdField::NoField),
         };
-        Ok(Slots {
-            id: slot(self.id)?,
-            call: slot(self.call)?,
+        Ok(IdFields {
+            id: read(self.id)?,
+            call: read(self.call)?,
         })
     }
 
     /// The id that the fields give: the correlation id if it is set; the item id where the type
     /// has nothing else (for a schema gap, where the field is missing); else none.
-    pub(crate) fn given_id(&self, slots: &Slots) -> Option<CallId> {
+    pub(crate) fn given_id(&self, id_fields: &IdFields) -> Option<CallId> {
         match self.class {
-            IdClass::Natural | IdClass::Nullable => set(&slots.call).and_then(CallId::natural),
-            IdClass::SchemaGap => set(&slots.call)
-                .or_else(|| set(&slots.id))
+            IdClass::Natural | IdClass::Nullable => set(&id_fields.call).and_then(CallId::natural),
+            IdClass::SchemaGap => set(&id_fields.call)
+                .or_else(|| set(&id_fields.id))
                 .and_then(CallId::natural),
-            IdClass::Conflated => set(&slots.id).and_then(CallId::item),
+            IdClass::Conflated => set(&id_fields.id).and_then(CallId::item),
             IdClass::Absent => None,
         }
     }
 }
 
-fn set(slot: &Slot) -> Option<&str> {
-    match slot {
-        Slot::Set(value) if !value.is_empty() => Some(value),
-        Slot::Set(_) | Slot::Null | Slot::Missing | Slot::NoField => None,
+fn set(field: &IdField) -> Option<&str> {
+    match field {
+        IdField::Set(value) if !value.is_empty() => Some(value),
+        IdField::Set(_) | IdField::Null | IdField::Missing | IdField::NoField => None,
     }
 }
 
@@ -222,12 +228,12 @@ impl IdMinter {
     pub(crate) fn result(
         &mut self,
         row: &WireType,
-        slots: &Slots,
+        id_fields: &IdFields,
         family: Family,
         output: Output,
         standalone: impl FnOnce() -> CallId,
     ) -> ToolResult {
-        match row.given_id(slots).or_else(|| self.claim(&row.family)) {
+        match row.given_id(id_fields).or_else(|| self.claim(&row.family)) {
             Some(call) => ToolResult::answering(call, family, output),
             None => ToolResult::standalone(standalone(), family, output),
         }

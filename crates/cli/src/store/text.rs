@@ -124,22 +124,22 @@ pub(super) fn entry(entry: &Entry) -> String {
 /// A message under the name of its position: role and contents; calls and results have a line each.
 pub(super) fn message(place: &str, message: &Message) -> String {
     let mut lines = Vec::new();
-    let mut said = String::new();
+    let mut texts = String::new();
     for content in &message.contents {
         match words(content) {
             ContentText::Text(text) => {
-                if !said.is_empty() {
-                    said.push('\n');
+                if !texts.is_empty() {
+                    texts.push('\n');
                 }
-                said.push_str(&text);
+                texts.push_str(&text);
             }
             ContentText::Line(line) => lines.push(line),
         }
     }
     let who = role(&message.role);
-    let mut out = match said.is_empty() {
+    let mut out = match texts.is_empty() {
         true => format!("{place} {who}:"),
-        false => format!("{place} {who}: {}", indented(&said)),
+        false => format!("{place} {who}: {}", indented(&texts)),
     };
     for line in lines {
         out.push_str("\n    ");

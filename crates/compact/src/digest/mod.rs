@@ -92,9 +92,9 @@ fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail 
     take(choices, room, &CandidateLine::protected);
     let is_call = |choice: &CandidateLine| matches!(choice.line.kind, LineKind::Call(_));
     let spent = take(choices, room * 70 / 100, &is_call);
-    let said = |choice: &CandidateLine| choice.line.kind == LineKind::Statement;
+    let is_statement = |choice: &CandidateLine| choice.line.kind == LineKind::Statement;
     let limit = (spent + room * STATEMENTS / 100).min(room * 3 / 4);
-    take(choices, limit, &said);
+    take(choices, limit, &is_statement);
     detail
 }
 

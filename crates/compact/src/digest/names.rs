@@ -162,17 +162,17 @@ fn by_caps(
 }
 
 /// Whether a name is not a part of one that was chosen: a path names its file, `thing.part` its parts.
-fn says_more(name_index: &NameIndex, id: u32, said: &mut HashSet<u32>) -> bool {
-    if !said.insert(id) {
+fn adds_information(name_index: &NameIndex, id: u32, chosen: &mut HashSet<u32>) -> bool {
+    if !chosen.insert(id) {
         return false;
     }
     if let Some(entry) = name_index.get(id) {
         match entry.kind {
             Kind::Path => {
                 let file = entry.shown.rsplit('/').next().unwrap_or_default();
-                said.extend(name_index.known(file));
+                chosen.extend(name_index.known(file));
             }
-            Kind::Dotted => said.extend(
+            Kind::Dotted => chosen.extend(
                 entry
                     .shown
                     .split('.')
@@ -193,7 +193,7 @@ fn by_room(
     // The word before a list of names.
     const WORD: u64 = 2;
     let mut also = Vec::new();
-    let mut said = HashSet::new();
+    let mut chosen = HashSet::new();
     for candidate in candidates {
         let choice = &mut choices[candidate.choice];
         let (list, cap) = if choice.taken {
@@ -205,7 +205,7 @@ fn by_room(
         if cost > room || list.len() >= cap {
             continue;
         }
-        if says_more(job.name_index, candidate.name.id, &mut said) {
+        if adds_information(job.name_index, candidate.name.id, &mut chosen) {
             room -= cost;
             list.push(candidate.name);
         }

@@ -156,11 +156,11 @@ fn ended(line: &Line, detail: Detail) -> String {
 }
 
 /// As much of a text as the limit allows.
-fn clipped(out: &mut String, said: &str, most: usize) {
-    if said.len() <= most {
-        out.push_str(said);
+fn clipped(out: &mut String, text: &str, most: usize) {
+    if text.len() <= most {
+        out.push_str(text);
     } else if most > 0 {
-        out.push_str(text::start(said, most).trim_end());
+        out.push_str(text::start(text, most).trim_end());
         out.push('…');
     }
 }

@@ -14,21 +14,21 @@ use crate::trials::planted;
 
 /// The line of a digest for a call, before names are chosen.
 pub(crate) fn line(called: &DigestCall<'_>, args: &Args<'_>, caps: &Caps) -> Line {
-    let said = called
+    let output = called
         .result
         .map_or(std::borrow::Cow::Borrowed(""), |result| {
             text::of_output(&result.output)
         });
-    let ended = CallEnd::of(called, &said);
+    let ended = CallEnd::of(called, &output);
     let mut line = Line::new(called.seq, LineKind::Call(called.category));
     line.ended = Some(ended);
     match called.category {
-        Category::Read => read(&mut line, called, args, &said),
+        Category::Read => read(&mut line, called, args, &output),
         Category::Write => write(&mut line, called, args),
         Category::Execute => execute(&mut line, called, args, caps),
-        Category::Query => query(&mut line, called, args, &said),
+        Category::Query => query(&mut line, called, args, &output),
         Category::Structured | Category::Plan | Category::Media | Category::Other => {
-            other(&mut line, called, args, &said, caps);
+            other(&mut line, called, args, &output, caps);
         }
     }
     if !ended.is_ok() {
@@ -37,16 +37,16 @@ pub(crate) fn line(called: &DigestCall<'_>, args: &Args<'_>, caps: &Caps) -> Lin
         line.range = None;
         line.changed = (0, 0);
     }
-    quote(&mut line, ended, &said, caps);
+    quote(&mut line, ended, &output, caps);
     line
 }
 
 /// What is quoted of the output.
-fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
+fn quote(line: &mut Line, ended: CallEnd, output: &str, caps: &Caps) {
     if ended.failed() {
-        let mut found = errors::lines(said, caps.error_lines, caps.error_line);
+        let mut found = errors::lines(output, caps.error_lines, caps.error_line);
         if found.is_empty() {
-            let first = said.lines().find(|one| !one.trim().is_empty());
+            let first = output.lines().find(|one| !one.trim().is_empty());
             found.extend(first.map(|one| text::one_line(one, caps.error_line)));
         }
         if !found.is_empty() && !planted("compact-error-left-out") {
@@ -56,7 +56,7 @@ fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
     }
     if ended.outcome == Some(Outcome::Rejected) {
         // A person may have given a reason.
-        let reason = text::one_line(said, caps.other);
+        let reason = text::one_line(output, caps.other);
         if !reason.is_empty() {
             line.rest = format!(": {reason}");
         }
@@ -65,7 +65,7 @@ fn quote(line: &mut Line, ended: CallEnd, said: &str, caps: &Caps) {
     if ended.is_ok() && line.kind == LineKind::Call(Category::Execute) {
         // A line with nothing but the exit code is left out.
         let says = |one: &&str| !one.trim().is_empty() && errors::exit_code(one).is_none();
-        let last = said.lines().rev().take(200).find(says);
+        let last = output.lines().rev().take(200).find(says);
         if let Some(last) = last {
             line.rest = format!(": {}", text::one_line(last, 80));
         }
@@ -82,7 +82,7 @@ fn name(called: &DigestCall<'_>) -> String {
     text::one_line(name, 80)
 }
 
-fn read(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) {
+fn read(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, output: &str) {
     let path = args.path();
     let subject = match (args.pattern(), &path) {
         (Some(pattern), Some(path)) if !args.has("file_path") => {
@@ -97,7 +97,7 @@ fn read(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) {
         (None, None) => format!("{}({})", name(called), args.short(120)),
     };
     line.key = Some(subject.as_str().into());
-    let count = text::lines(said) as u64;
+    let count = text::lines(output) as u64;
     line.range = range(args, count);
     line.head = format!("{} {subject}", line.verb("Read", "read"));
     line.size = match line.range {
@@ -229,7 +229,7 @@ fn execute(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, caps: &Cap
     line.head = format!("{} {command}", line.verb("Ran", "run"));
 }
 
-fn query(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) {
+fn query(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, output: &str) {
     let pattern = match args.pattern() {
         Some(pattern) => text::one_line(&pattern, 200),
         None => format!("{}({})", name(called), args.short(160)),
@@ -240,10 +240,10 @@ fn query(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str) 
     };
     line.key = Some(within.as_str().into());
     line.head = format!("{} {within}", line.verb("Searched", "search"));
-    line.size = format!(" → {}", counted(text::lines(said) as u64));
+    line.size = format!(" → {}", counted(text::lines(output) as u64));
 }
 
-fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str, caps: &Caps) {
+fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, output: &str, caps: &Caps) {
     let verb = line.verb("Called", "call");
     line.head = format!("{verb} {}({})", name(called), args.short(200));
     if called.category == Category::Plan {
@@ -258,15 +258,15 @@ fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, said: &str, 
         .result
         .is_some_and(|result| matches!(result.output, Output::Json(_)));
     let structured =
-        (json || called.category == Category::Structured || said.starts_with(['{', '[']))
-            .then(|| result::scalars(said, caps.structured))
+        (json || called.category == Category::Structured || output.starts_with(['{', '[']))
+            .then(|| result::scalars(output, caps.structured))
             .flatten();
-    let said = match structured {
+    let output = match structured {
         Some(scalars) => scalars,
-        None if called.category == Category::Plan => text::one_line(said, caps.structured),
-        None => text::one_line(said, caps.other),
+        None if called.category == Category::Plan => text::one_line(output, caps.structured),
+        None => text::one_line(output, caps.other),
     };
-    if !said.is_empty() {
-        line.rest = format!(" → {said}");
+    if !output.is_empty() {
+        line.rest = format!(" → {output}");
     }
 }

@@ -191,22 +191,22 @@ mod tests {
 
     #[test]
     fn codes_are_found_however_they_are_said() {
-        for (said, code) in [
+        for (output, code) in [
             ("Exit code 2\nboom", Some(2)),
             (r#"{"output":"x","metadata":{"exit_code":127}}"#, Some(127)),
             ("…\nProcess exited with code 0", Some(0)),
             ("exit status 1", Some(1)),
             ("nothing of the kind", None),
         ] {
-            assert_eq!(exit_code(said), code, "{said}");
+            assert_eq!(exit_code(output), code, "{output}");
         }
     }
 
     #[test]
     fn a_code_at_the_edge_of_what_is_looked_at_is_read_whole() {
         for before in 380..410 {
-            let said = format!("{} Process exited with code 232\nbye", "x".repeat(before));
-            assert_eq!(exit_code(&said), Some(232), "{before}");
+            let output = format!("{} Process exited with code 232\nbye", "x".repeat(before));
+            assert_eq!(exit_code(&output), Some(232), "{before}");
         }
         assert_eq!(exit_code("exit code -1073741819"), Some(-1_073_741_819));
     }

@@ -39,10 +39,12 @@ pub(crate) struct FactReader<'a> {
 /// A content of a group and its position.
 #[derive(Clone, Copy)]
 struct ContentRef<'a> {
+    /// The place of the message in the record.
     place: usize,
-    content: usize,
+    /// The index of the content in the message.
+    index: usize,
     seq: u64,
-    said: &'a Content,
+    content: &'a Content,
     message: &'a Message,
 }
 
@@ -72,12 +74,12 @@ impl FactReader<'_> {
             let Some(entry) = self.record.entries().get(member.place) else {
                 continue;
             };
-            let at = |content: usize| {
+            let at = |index: usize| {
                 Some(ContentRef {
                     place: member.place,
-                    content,
+                    index,
                     seq: entry.seq,
-                    said: entry.message.contents.get(content)?,
+                    content: entry.message.contents.get(index)?,
                     message: &entry.message,
                 })
             };
@@ -92,20 +94,20 @@ impl FactReader<'_> {
     /// Lines for the texts of users and the model.
     fn text_lines(&self, contents: &[ContentRef<'_>], kind: LineKind, facts: &mut Facts) {
         let mut line: Option<Line> = None;
-        let mut said = String::new();
+        let mut text = String::new();
         for at in contents {
-            let words = match &at.said.body {
+            let words = match &at.content.body {
                 Body::Text(text) | Body::Refusal(text) => text.text.as_str(),
                 Body::Error(fault) => fault.message.as_str(),
                 _ => continue,
             };
             let line = line.get_or_insert_with(|| Line::new(at.seq, kind));
             line.names
-                .extend_from_slice(self.name_index.names(at.place, at.content));
-            if !said.is_empty() {
-                said.push('\n');
+                .extend_from_slice(self.name_index.names(at.place, at.index));
+            if !text.is_empty() {
+                text.push('\n');
             }
-            said.push_str(words);
+            text.push_str(words);
         }
         let Some(mut line) = line else { return };
         let caps = &self.policy.caps;
@@ -117,11 +119,11 @@ impl FactReader<'_> {
                 format!(
                     "{}: {}",
                     text::one_line(&who, 40),
-                    both_ends(&said, caps.user)
+                    both_ends(&text, caps.user)
                 )
             }
             LineKind::Statement | LineKind::Call(_) => {
-                format!("Said: {}", text::one_line(&said, caps.prose))
+                format!("Said: {}", text::one_line(&text, caps.prose))
             }
         };
         facts.lines.push(line);
@@ -133,17 +135,17 @@ impl FactReader<'_> {
         // they name their occurrence.
         let mut results: Vec<ContentRef<'_>> = contents
             .iter()
-            .filter(|at| at.said.as_tool_result().is_some())
+            .filter(|at| at.content.as_tool_result().is_some())
             .copied()
             .collect();
         results.reverse();
         for at in contents {
-            let Some(call) = at.said.as_tool_call() else {
+            let Some(call) = at.content.as_tool_call() else {
                 continue;
             };
-            let occurrence = occurrence_in(at.message, at.content);
+            let occurrence = occurrence_in(at.message, at.index);
             let answers = |one: &ContentRef<'_>| {
-                one.said.as_tool_result().is_some_and(|result| {
+                one.content.as_tool_result().is_some_and(|result| {
                     result.call().value() == call.call.value()
                         && result.occurrence().is_none_or(|named| named == occurrence)
                 })
@@ -165,7 +167,7 @@ impl FactReader<'_> {
         let called = DigestCall {
             seq: answer.map_or(at.seq, |answer| answer.seq),
             call,
-            result: answer.and_then(|answer| answer.said.as_tool_result()),
+            result: answer.and_then(|answer| answer.content.as_tool_result()),
             category,
         };
         let mut line = call::line(&called, &args, &self.policy.caps);
@@ -178,9 +180,9 @@ impl FactReader<'_> {
                 break;
             }
         }
-        line.names = self.name_index.names(at.place, at.content).to_vec();
+        line.names = self.name_index.names(at.place, at.index).to_vec();
         if let Some(answer) = answer {
-            let names = self.name_index.names(answer.place, answer.content);
+            let names = self.name_index.names(answer.place, answer.index);
             line.names.extend_from_slice(names);
         }
         line
@@ -189,20 +191,20 @@ impl FactReader<'_> {
     /// Results without calls.
     fn orphan_results(&self, contents: &[ContentRef<'_>], facts: &mut Facts) {
         for at in contents {
-            let Some(result) = at.said.as_tool_result() else {
+            let Some(result) = at.content.as_tool_result() else {
                 continue;
             };
             let mut line = Line::new(at.seq, LineKind::Call(Category::Other));
             let name = result.name.as_deref().unwrap_or(result.family.as_str());
-            let said = text::of_output(&result.output);
+            let text = text::of_output(&result.output);
             line.head = format!("Result of {} without a call", text::one_line(name, 80));
             line.ended = Some(CallEnd::with_outcome(result.outcome));
-            let said = text::one_line(&said, self.policy.caps.other);
-            if !said.is_empty() {
+            let text = text::one_line(&text, self.policy.caps.other);
+            if !text.is_empty() {
                 let joint = if line.is_ok() { " →" } else { ":" };
-                line.rest = format!("{joint} {said}");
+                line.rest = format!("{joint} {text}");
             }
-            line.names = self.name_index.names(at.place, at.content).to_vec();
+            line.names = self.name_index.names(at.place, at.index).to_vec();
             facts.lines.push(line);
         }
         self.text_lines(contents, LineKind::Statement, facts);
@@ -210,11 +212,11 @@ impl FactReader<'_> {
 }
 
 /// A text as one line; of a long one the start and the end.
-fn both_ends(said: &str, most: usize) -> String {
-    if said.len() <= most || said.chars().take(most + 1).count() <= most {
-        return text::one_line(said, most);
+fn both_ends(text: &str, most: usize) -> String {
+    if text.len() <= most || text.chars().take(most + 1).count() <= most {
+        return text::one_line(text, most);
     }
-    let head = text::one_line(text::start(said, most * 28), most * 7 / 10);
-    let tail = text::one_line(text::end(said, most / 4), most / 4);
+    let head = text::one_line(text::start(text, most * 28), most * 7 / 10);
+    let tail = text::one_line(text::end(text, most / 4), most / 4);
     format!("{head} {tail}")
 }

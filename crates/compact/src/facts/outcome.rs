@@ -22,7 +22,7 @@ pub(crate) struct CallEnd {
 }
 
 impl CallEnd {
-    pub(super) fn of(called: &DigestCall<'_>, said: &str) -> Self {
+    pub(super) fn of(called: &DigestCall<'_>, output: &str) -> Self {
         let mut ended = Self {
             outcome: called.result.map(|result| result.outcome),
             code: None,
@@ -31,10 +31,10 @@ impl CallEnd {
         // The output of a call that did not run is no evidence of how it ran. What only looks at
         // things has no exit code; its text may speak of those of others.
         if matches!(ended.outcome, Some(Outcome::Ok | Outcome::Error)) && runs(called.category) {
-            ended.code = errors::exit_code(said);
+            ended.code = errors::exit_code(output);
             ended.looks_failed = called.category == Category::Execute
                 && ended.code.is_none()
-                && errors::looks_failed(said);
+                && errors::looks_failed(output);
         }
         ended
     }

@@ -8,8 +8,8 @@ use crate::text;
 const READ: usize = 1 << 20;
 
 /// The scalars of a JSON text, depth first: `k=v, …`.
-pub(super) fn scalars(said: &str, most: usize) -> Option<String> {
-    let trimmed = said.trim();
+pub(super) fn scalars(text: &str, most: usize) -> Option<String> {
+    let trimmed = text.trim();
     if trimmed.len() > READ {
         return None;
     }
@@ -40,8 +40,8 @@ fn walk(value: &Value<'_>, key: &str, most: usize, out: &mut String) {
         }
         Node::Null => {}
         Node::String(_) | Node::Number | Node::Bool(_) => {
-            let said = match value.as_str() {
-                Some(said) => text::one_line(&said, 80),
+            let text = match value.as_str() {
+                Some(text) => text::one_line(&text, 80),
                 None => value.raw().to_owned(),
             };
             if !out.is_empty() {
@@ -51,7 +51,7 @@ fn walk(value: &Value<'_>, key: &str, most: usize, out: &mut String) {
                 out.push_str(&text::one_line(key, 40));
                 out.push('=');
             }
-            out.push_str(&said);
+            out.push_str(&text);
         }
     }
 }

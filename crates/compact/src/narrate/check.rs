@@ -24,7 +24,7 @@ pub(super) struct Checked {
     pub(super) dropped: u64,
 }
 
-pub(super) fn checked(history: &ToolHistory, part: &NarrativeScope, said: &str) -> Checked {
+pub(super) fn checked(history: &ToolHistory, part: &NarrativeScope, answer: &str) -> Checked {
     let mut judge = SentenceChecker {
         history,
         part,
@@ -32,7 +32,7 @@ pub(super) fn checked(history: &ToolHistory, part: &NarrativeScope, said: &str) 
         looks: LOOKS,
     };
     let mut checked = Checked::default();
-    for line in said.lines() {
+    for line in answer.lines() {
         let mut first = true;
         for sentence in sentences(line) {
             let sentence = text::one_line(sentence, LONGEST);
@@ -185,12 +185,12 @@ impl SentenceChecker<'_> {
         let entries = record.entries()[from..to.max(from)].iter();
         let mut found = false;
         for content in entries.flat_map(|entry| &entry.message.contents) {
-            each_text(content, |said| found = found || has(said, name));
+            each_text(content, |text| found = found || has(text, name));
         }
         let pinned = self.history.view.messages.iter();
         let shown = pinned.take(self.history.view.head);
         for content in shown.flat_map(|message| &message.contents) {
-            each_text(content, |said| found = found || has(said, name));
+            each_text(content, |text| found = found || has(text, name));
         }
         found
     }
@@ -228,13 +228,13 @@ impl SentenceChecker<'_> {
 }
 
 /// Whether a text has a name that is not the inside of a longer one.
-fn has(said: &str, name: &str) -> bool {
+fn has(text: &str, name: &str) -> bool {
     let inside = |letter: Option<char>| {
         letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_')
     };
-    said.match_indices(name).any(|(at, _)| {
-        let before = said[..at].chars().next_back();
-        let after = said[at + name.len()..].chars().next();
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
         !inside(before) && !inside(after)
     })
 }

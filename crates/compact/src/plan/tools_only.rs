@@ -66,12 +66,12 @@ fn outline(history: &ToolHistory, bounds: &Bounds, call: &Call, cut: usize) -> O
         Some(epoch) => epoch.blocks.clone(),
         None => Vec::new(),
     };
-    let said: u64 = old.iter().map(|block| block.units).sum();
+    let digested: u64 = old.iter().map(|block| block.units).sum();
     let policy = &history.policy;
     let share = call.scale.units(policy.threshold) * policy.block_share.min(100) / 100;
     let share = share.max(SMALLEST);
     // Digests that fill the threshold by themselves would be in each other's way.
-    if said > share {
+    if digested > share {
         return Outline {
             cut,
             old: Vec::new(),

@@ -3,9 +3,9 @@ use super::{StoredError, VERSION};
 use crate::json::{RawJson, Value};
 use crate::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, CallId, Citation, Content, Extra, Family,
-    Fault, Form, Media, MediaKind, MediaSource, Message, MessageId, Opaque, Origin, Outcome,
-    Output, Path, Reasoning, Role, Runner, Slot, Slots, Source, Status, Text, ToolCall, ToolResult,
-    Usage, Vendor, Wire,
+    Fault, Form, IdField, IdFields, Media, MediaKind, MediaSource, Message, MessageId, Opaque,
+    Origin, Outcome, Output, Path, Reasoning, Role, Runner, Source, Status, Text, ToolCall,
+    ToolResult, Usage, Vendor, Wire,
 };
 
 pub(super) fn message(value: &Value<'_>, path: &Path<'_>) -> Result<Message, StoredError> {
@@ -231,9 +231,9 @@ fn tool_result(fields: &mut Fields<'_, '_>) -> Result<ToolResult, StoredError> {
 pub(super) fn vendor(value: &Value<'_>, path: &Path<'_>) -> Result<Vendor, StoredError> {
     let mut fields = Fields::of(value, path)?;
     let wire = Wire::named(&fields.required_str("wire")?);
-    let slots = Slots {
-        id: slot(&mut fields, "id", path)?,
-        call: slot(&mut fields, "call", path)?,
+    let id_fields = IdFields {
+        id: id_field(&mut fields, "id", path)?,
+        call: id_field(&mut fields, "call", path)?,
     };
     let envelope = fields.raw_object("envelope")?;
     let form = if fields.flag("bare")? {
@@ -249,25 +249,29 @@ pub(super) fn vendor(value: &Value<'_>, path: &Path<'_>) -> Result<Vendor, Store
     };
     Ok(Vendor {
         wire,
-        slots,
+        id_fields,
         envelope,
         form,
         extra: fields.rest(),
     })
 }
 
-fn slot(fields: &mut Fields<'_, '_>, key: &str, path: &Path<'_>) -> Result<Slot, StoredError> {
+fn id_field(
+    fields: &mut Fields<'_, '_>,
+    key: &str,
+    path: &Path<'_>,
+) -> Result<IdField, StoredError> {
     let Some(value) = fields.get_or_null(key) else {
-        return Ok(Slot::NoField);
+        return Ok(IdField::NoField);
     };
     if value.is_null() {
-        return Ok(Slot::Null);
+        return Ok(IdField::Null);
     }
     if value.as_bool() == Some(false) {
-        return Ok(Slot::Missing);
+        return Ok(IdField::Missing);
     }
     match value.as_str() {
-        Some(text) => Ok(Slot::Set(text.into())),
+        Some(text) => Ok(IdField::Set(text.into())),
         None => Err(corrupt(&path.key(key), "a string, null or false", value)),
     }
 }

@@ -2,7 +2,7 @@ use super::VERSION;
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, CallId, Citation, Content, Extra, Form,
-    Media, MediaKind, MediaSource, Message, Output, Pairing, Reasoning, Runner, Slot, Text,
+    IdField, Media, MediaKind, MediaSource, Message, Output, Pairing, Reasoning, Runner, Text,
     ToolCall, ToolResult, Usage, Vendor,
 };
 
@@ -231,8 +231,8 @@ fn approval_response(object: &mut ObjectWriter<'_>, response: &ApprovalResponse)
 pub(super) fn vendor(out: &mut String, vendor: &Vendor) {
     let mut object = ObjectWriter::new(out);
     object.str("wire", vendor.wire.as_str());
-    slot(&mut object, "id", &vendor.slots.id);
-    slot(&mut object, "call", &vendor.slots.call);
+    id_field(&mut object, "id", &vendor.id_fields.id);
+    id_field(&mut object, "call", &vendor.id_fields.call);
     if let Some(envelope) = &vendor.envelope {
         object.raw("envelope", envelope.get());
     }
@@ -246,17 +246,17 @@ pub(super) fn vendor(out: &mut String, vendor: &Vendor) {
     object.end();
 }
 
-/// A slot is a member: absent if the wire has no such field, `false` if it was missing.
-fn slot(object: &mut ObjectWriter<'_>, key: &str, slot: &Slot) {
-    match slot {
-        Slot::NoField => {}
-        Slot::Missing => {
+/// An id field is a member: absent if the wire has no such field, `false` if it was missing.
+fn id_field(object: &mut ObjectWriter<'_>, key: &str, field: &IdField) {
+    match field {
+        IdField::NoField => {}
+        IdField::Missing => {
             object.bool(key, false);
         }
-        Slot::Null => {
+        IdField::Null => {
             object.raw(key, "null");
         }
-        Slot::Set(value) => {
+        IdField::Set(value) => {
             object.str(key, value);
         }
     }

@@ -139,26 +139,26 @@ fn tool_choice(builder: &mut BodyBuilder<'_>, choice: ToolSelection<'_>, thinkin
         _ => choice,
     };
     let one = builder.prompt.settings.parallel_calls == Some(false);
-    let mut said = ObjectBuilder::default();
+    let mut tool_choice = ObjectBuilder::default();
     match &choice {
         ToolSelection::Auto if !one => {}
-        ToolSelection::Auto => said.str("type", "auto"),
-        ToolSelection::None => said.str("type", "none"),
-        ToolSelection::Required => said.str("type", "any"),
+        ToolSelection::Auto => tool_choice.str("type", "auto"),
+        ToolSelection::None => tool_choice.str("type", "none"),
+        ToolSelection::Required => tool_choice.str("type", "any"),
         ToolSelection::Function(name) => {
-            said.str("type", "tool");
-            said.str("name", name);
+            tool_choice.str("type", "tool");
+            tool_choice.str("name", name);
         }
         // Tools of this vendor have names.
         ToolSelection::Type(tag, _) => {
-            said.str("type", "tool");
-            said.str("name", tag);
+            tool_choice.str("type", "tool");
+            tool_choice.str("name", tag);
         }
     }
     if one && choice != ToolSelection::None {
-        said.bool("disable_parallel_tool_use", true);
+        tool_choice.bool("disable_parallel_tool_use", true);
     }
-    builder.body.object("tool_choice", said);
+    builder.body.object("tool_choice", tool_choice);
 }
 
 /// OpenAI's words for the class of service in Anthropic's.

@@ -50,7 +50,7 @@ impl BlockDecoder {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(block, path)?;
+        let id_fields = row.id_fields(block, path)?;
         // A call without the name of what to call cannot be understood.
         let name = read::required_str(block, "name", path)?.into_owned();
         let mut extractor = Extractor::new(block);
@@ -67,7 +67,7 @@ impl BlockDecoder {
             None => (Arguments::Json(extractor.json(input)), None),
         };
         let answered_by = types::answered_by(row, &name);
-        let given = row.given_id(&slots);
+        let given = row.given_id(&id_fields);
         let call = ToolCall {
             call: self.minter.call(given, &answered_by, scope, ordinal),
             family: family(row, block, path)?,
@@ -76,7 +76,8 @@ impl BlockDecoder {
             status,
             runner: row.runner,
         };
-        let vendor = Vendor::part(Wire::Anthropic, extractor.into_template()).with_slots(slots);
+        let vendor =
+            Vendor::part(Wire::Anthropic, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -88,15 +89,16 @@ impl BlockDecoder {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(block, path)?;
+        let id_fields = row.id_fields(block, path)?;
         let mut extractor = Extractor::new(block);
         let output = output(row, block, &mut extractor, path)?;
         let family = family(row, block, path)?;
         let handle = || CallId::minted(scope, STANDALONE + ordinal);
-        let mut result = self.minter.result(row, &slots, family, output, handle);
+        let mut result = self.minter.result(row, &id_fields, family, output, handle);
         result.outcome = outcome(block);
         result.runner = row.runner;
-        let vendor = Vendor::part(Wire::Anthropic, extractor.into_template()).with_slots(slots);
+        let vendor =
+            Vendor::part(Wire::Anthropic, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(result).with_vendor(vendor))
     }
 

@@ -1116,14 +1116,14 @@ fn fragments_are_passed_on_as_they_come() {
     seen.extend(decoder.end().unwrap());
     let at = Place::new(0, 0, 0);
     let call = |arguments, status, input: &str| {
-        let slots = decode(
+        let id_fields = decode(
             r#"[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]"#,
         )
         .unwrap()[0]
             .contents[0]
-            .slots();
+            .id_fields();
         let block = format!(r#"{{"type":"tool_use","id":"t","name":"n","input":{input}}}"#);
-        let vendor = Vendor::part(Wire::Anthropic, raw(&block)).with_slots(slots);
+        let vendor = Vendor::part(Wire::Anthropic, raw(&block)).with_id_fields(id_fields);
         Content::from(ToolCall {
             status,
             name: "n".into(),

@@ -136,12 +136,12 @@ fn push_result(
     let path = path.key("output");
     // A result must name a call of the message before; a result without a call becomes plain
     // content, and so does a result inside another result.
-    let said = match (result.pairing(), speaker) {
+    let plain = match (result.pairing(), speaker) {
         (_, Speaker::Tool) => Some("a result inside a result becomes plain content"),
         (Pairing::Standalone, _) => Some("a result without a call becomes plain content"),
         (Pairing::Answers, _) => None,
     };
-    if let Some(detail) = said {
+    if let Some(detail) = plain {
         losses.note(&path, LossKind::StandaloneResult, detail);
         match &result.output {
             Output::None => {}
@@ -226,7 +226,7 @@ pub(super) fn input_object(arguments: &Arguments) -> (RawJson, InputForm) {
 /// The ordinal under which ids of other vendors are hashed, far from those of calls.
 const FOREIGN_ORDINAL: usize = usize::MAX;
 
-/// An id that fits the slot, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends
+/// An id that fits the id field, `^[a-zA-Z0-9_-]+$`. What does not fit is hashed, so that both ends
 /// of a pair and every rendering of a history agree.
 fn tool_use_id(call: &CallId) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';

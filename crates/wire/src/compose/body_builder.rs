@@ -167,7 +167,7 @@ impl<'p> BodyBuilder<'p> {
     /// Note what the vendor has no member for. `known` are settings that its format has written.
     pub(crate) fn note_unsupported(&mut self, known: &[&str]) {
         let settings = self.prompt.settings;
-        let said = [
+        let settings = [
             ("summary", settings.summary),
             ("verbosity", settings.verbosity.is_some()),
             (
@@ -183,8 +183,8 @@ impl<'p> BodyBuilder<'p> {
             ("cache_key", settings.cache_key.is_some()),
             ("cache_retention", settings.cache_retention.is_some()),
         ];
-        for (key, said) in said {
-            if said && !known.contains(&key) {
+        for (key, is_set) in settings {
+            if is_set && !known.contains(&key) {
                 self.note_loss(
                     key,
                     format!("{} has no such setting", self.prompt.target.wire),

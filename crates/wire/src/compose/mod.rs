@@ -174,7 +174,7 @@ pub fn compose(prompt: &Prompt<'_>, losses: &mut Losses) -> String {
 /// messages. Vendors refuse blank ones.
 fn system(prompt: &Prompt<'_>) -> Option<String> {
     let texts = [prompt.instructions, prompt.system];
-    let said = |text: &&str| !text.trim_start().is_empty();
-    let texts: Vec<&str> = texts.into_iter().flatten().filter(said).collect();
+    let has_text = |text: &&str| !text.trim_start().is_empty();
+    let texts: Vec<&str> = texts.into_iter().flatten().filter(has_text).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

@@ -309,8 +309,11 @@ pub(super) fn response(body: &Value<'_>) -> Result<Response, DecodeError> {
 
 /// The contents without empty texts at their end, which carry a signature or nothing.
 fn without_trailing_empty_texts(contents: &mut [Content]) -> &mut [Content] {
-    let said = |content: &Content| content.as_text() != Some("");
-    let end = contents.iter().rposition(said).map_or(0, |last| last + 1);
+    let has_text = |content: &Content| content.as_text() != Some("");
+    let end = contents
+        .iter()
+        .rposition(has_text)
+        .map_or(0, |last| last + 1);
     &mut contents[..end]
 }
 

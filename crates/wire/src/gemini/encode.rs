@@ -298,7 +298,7 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
     let root = Path::Root.key("system");
     for (index, content) in request.system.iter().enumerate() {
         let native = native::vendor(content, &Wire::Gemini);
-        let mut text = String::new();
+        let mut json = String::new();
         match native.map(|vendor| (&vendor.form, vendor.envelope.as_ref())) {
             Some((Form::Part(part), envelope)) => {
                 match envelope.filter(|_| index == 0) {
@@ -307,15 +307,15 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
                     None if writer.is_open() => {}
                     None => writer.open(&ours),
                 }
-                parts::encode(&mut text, &content.body, part);
+                parts::encode(&mut json, &content.body, part);
             }
             _ => match content.as_text() {
                 Some("") => continue,
-                Some(said) => {
+                Some(text) => {
                     if !writer.is_open() {
                         writer.open(&ours);
                     }
-                    super::translate::text_part(&mut text, said);
+                    super::translate::text_part(&mut json, text);
                 }
                 None => {
                     let path = root.index(index);
@@ -324,16 +324,16 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
                 }
             },
         }
-        writer.element(PARTS, &text);
+        writer.element(PARTS, &json);
     }
     if let SystemText::Lifted(texts) = lifted {
-        for said in texts {
-            let mut text = String::new();
-            super::translate::text_part(&mut text, &said);
+        for text in texts {
+            let mut json = String::new();
+            super::translate::text_part(&mut json, &text);
             if !writer.is_open() {
                 writer.open(&ours);
             }
-            writer.element(PARTS, &text);
+            writer.element(PARTS, &json);
         }
     }
     writer.finish().into_iter().next()
@@ -341,15 +341,15 @@ fn system(request: &Request, lifted: SystemText, losses: &mut Losses) -> Option<
 
 /// Write a response body.
 pub(super) fn response(response: &Response, losses: &mut Losses) -> String {
-    let said = response_contents(response, losses);
+    let contents = response_contents(response, losses);
     if let Some(body) = native::body(response.vendor.as_ref(), &Wire::Gemini) {
-        return response_body::restore_body(body, &said);
+        return response_body::restore_body(body, &contents);
     }
     if response.error.is_some() {
         let detail = "an error is a body of its own here";
         losses.note(&Path::Root.key("error"), LossKind::Marking, detail);
     }
-    response_body::build_body(response, &said, finish_reason(&response.stop))
+    response_body::build_body(response, &contents, finish_reason(&response.stop))
 }
 
 /// The body of another vendor's response up to its failure, if there is one, and the error.
@@ -361,11 +361,11 @@ pub(super) fn failed_response<'r>(
     if native::body(response.vendor.as_ref(), &Wire::Gemini).is_some() {
         return None;
     }
-    let said = response_contents(response, losses);
+    let contents = response_contents(response, losses);
     let known = response.id.is_some() || response.model.is_some() || response.usage.is_some();
     // No reason to finish: the error that follows is the end.
-    let body =
-        (known || !said.is_empty()).then(|| response_body::build_body(response, &said, None));
+    let body = (known || !contents.is_empty())
+        .then(|| response_body::build_body(response, &contents, None));
     Some((body, error))
 }
 

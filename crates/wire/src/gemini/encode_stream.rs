@@ -81,11 +81,11 @@ fn frames(body: &str) -> Option<Vec<String>> {
     for run in &runs {
         let mut out = String::new();
         let mut object = ObjectWriter::new(&mut out);
-        let mut said = String::new();
-        push_compact_with(&mut said, content, &[(list, &array(run))]);
+        let mut json = String::new();
+        push_compact_with(&mut json, content, &[(list, &array(run))]);
         let mut one = String::from("[");
         let mut inner = ObjectWriter::new(&mut one);
-        inner.raw("content", &said);
+        inner.raw("content", &json);
         if let Some(index) = candidate.get("index") {
             inner.raw("index", index.raw());
         }

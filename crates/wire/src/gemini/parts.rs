@@ -84,8 +84,8 @@ impl PartDecoder {
         ordinals: &mut Ordinals,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(found.value, path)?;
-        let id = ordinals.call(row.given_id(&slots), scope);
+        let id_fields = row.id_fields(found.value, path)?;
+        let id = ordinals.call(row.given_id(&id_fields), scope);
         let name = name(found, path)?;
         self.pending.push(id.clone(), &row.family, &name);
         let mut extractor = Extractor::new(part);
@@ -115,7 +115,8 @@ impl PartDecoder {
                 .map(|_| Status::InProgress),
             runner: row.runner,
         };
-        let vendor = Vendor::part(Wire::Gemini, extractor.into_template()).with_slots(slots);
+        let vendor =
+            Vendor::part(Wire::Gemini, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -128,7 +129,7 @@ impl PartDecoder {
         ordinals: &mut Ordinals,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(found.value, path)?;
+        let id_fields = row.id_fields(found.value, path)?;
         let name = name(found, path)?;
         let mut extractor = Extractor::new(part);
         let (output, outcome) = match found.tag {
@@ -136,7 +137,7 @@ impl PartDecoder {
             _ => output(found.value, &mut extractor, path)?,
         };
         let family = row.family.clone();
-        let mut result = match row.given_id(&slots) {
+        let mut result = match row.given_id(&id_fields) {
             Some(id) => {
                 self.pending.answered(&id);
                 ToolResult::answering(id, family, output)
@@ -149,7 +150,8 @@ impl PartDecoder {
         result.name = Some(name).filter(|name| !name.is_empty());
         result.outcome = outcome;
         result.runner = row.runner;
-        let vendor = Vendor::part(Wire::Gemini, extractor.into_template()).with_slots(slots);
+        let vendor =
+            Vendor::part(Wire::Gemini, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }
@@ -330,10 +332,10 @@ fn output<'v, 'a>(
 
 /// The answer as text. The object itself stays in the part, so this text has no part of its own.
 fn answer_text(response: &Value<'_>) -> Content {
-    let said = member(response, "output").or_else(|| member(response, "error"));
-    let text = match said.and_then(Value::as_str) {
+    let answer = member(response, "output").or_else(|| member(response, "error"));
+    let text = match answer.and_then(Value::as_str) {
         Some(text) => text.into_owned(),
-        None => RawJson::of(said.unwrap_or(response)).get().to_owned(),
+        None => RawJson::of(answer.unwrap_or(response)).get().to_owned(),
     };
     Content::text(text).with_vendor(Vendor::form(Wire::Gemini, Form::Within))
 }

@@ -45,7 +45,7 @@ pub(super) fn merge_contents(mut items: Vec<String>) -> String {
 
 /// Put the contents of the candidates back into a kept body. Candidates without a content stay so;
 /// what is left over becomes candidates of its own.
-pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
+pub(super) fn restore_body(body: &RawJson, contents: &[String]) -> String {
     let value = body.value();
     let list = value.get("candidates");
     let candidates = list.and_then(Value::as_array).unwrap_or_default();
@@ -53,11 +53,11 @@ pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
         .iter()
         .filter_map(|candidate| candidate.get("content"))
         .filter(|content| content.as_array().is_some());
-    let mut rest = said.iter();
+    let mut rest = contents.iter();
     let edits: Vec<(&Value<'_>, &str)> = holes
         .map(|hole| (hole, rest.next().map_or(EMPTY_CONTENT, String::as_str)))
         .collect();
-    let size: usize = said.iter().map(String::len).sum();
+    let size: usize = contents.iter().map(String::len).sum();
     let mut out = String::with_capacity(body.get().len() + size);
     if rest.len() == 0 {
         push_compact_with(&mut out, &value, &edits);
@@ -93,18 +93,22 @@ pub(super) fn restore_body(body: &RawJson, said: &[String]) -> String {
 
 /// The body of a response of another vendor, with the reason why it finished. An error has no place
 /// in it.
-pub(super) fn build_body(response: &Response, said: &[String], reason: Option<&str>) -> String {
+pub(super) fn build_body(response: &Response, contents: &[String], reason: Option<&str>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
-    if said.is_empty() && response.stop == Stop::ContentFilter {
+    if contents.is_empty() && response.stop == Stop::ContentFilter {
         let mut feedback = ObjectWriter::new(object.key("promptFeedback"));
         feedback.str("blockReason", "OTHER");
         feedback.end();
     } else {
         let mut list = ArrayWriter::new(object.key("candidates"));
         let nothing = [EMPTY_CONTENT.to_owned()];
-        let said = if said.is_empty() { &nothing } else { said };
-        for (index, content) in said.iter().enumerate() {
+        let contents = if contents.is_empty() {
+            &nothing
+        } else {
+            contents
+        };
+        for (index, content) in contents.iter().enumerate() {
             let mut candidate = ObjectWriter::new(list.slot());
             candidate.raw("content", content);
             if let Some(reason) = reason {

@@ -255,8 +255,9 @@ impl Decoder {
         for (choice, message) in speaking.zip(&response.messages) {
             for (item, content) in message.contents.iter().enumerate() {
                 let at = Place::new(choice, item, 0);
-                let told = |(known, whole): &(Place, Content)| *known == at && whole == content;
-                if !self.whole.iter().any(told) {
+                let is_reported =
+                    |(known, whole): &(Place, Content)| *known == at && whole == content;
+                if !self.whole.iter().any(is_reported) {
                     let content = content.clone();
                     events.push(Event::Content { at, content });
                 }

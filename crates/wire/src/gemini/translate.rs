@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter};
 use throughline_model::{
-    Body, Content, Media, Outcome, Output, Pairing, Path, Role, Slot, Text, ToolCall, ToolResult,
-    Wire,
+    Body, Content, IdField, Media, Outcome, Output, Pairing, Path, Role, Text, ToolCall,
+    ToolResult, Wire,
 };
 
 use super::types::{FILE_DATA, FUNCTION_CALL, FUNCTION_RESPONSE, INLINE_DATA, PARTS, TEXT};
@@ -32,11 +32,12 @@ impl<'m> KnownCalls<'m> {
         let Some(call) = content.as_tool_call() else {
             return;
         };
-        let issued =
-            native::vendor(content, &Wire::Gemini).and_then(|vendor| match &vendor.slots.call {
-                Slot::Set(id) if !id.is_empty() => Some(&**id),
-                Slot::Set(_) | Slot::Null | Slot::Missing | Slot::NoField => None,
-            });
+        let issued = native::vendor(content, &Wire::Gemini).and_then(|vendor| {
+            match &vendor.id_fields.call {
+                IdField::Set(id) if !id.is_empty() => Some(&**id),
+                IdField::Set(_) | IdField::Null | IdField::Missing | IdField::NoField => None,
+            }
+        });
         let seen = KnownCall {
             name: foreign::tool_name(call),
             issued,

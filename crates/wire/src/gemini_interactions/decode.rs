@@ -92,8 +92,8 @@ impl StepDecoder {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(step, path)?;
-        let given = row.given_id(&slots);
+        let id_fields = row.id_fields(step, path)?;
+        let given = row.given_id(&id_fields);
         let mut extractor = Extractor::new(step);
         let call = ToolCall {
             call: self.minter.call(given, &row.family, scope, ordinal),
@@ -103,7 +103,7 @@ impl StepDecoder {
             status: None,
             runner: row.runner,
         };
-        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(call).with_vendor(vendor))
     }
 
@@ -115,19 +115,19 @@ impl StepDecoder {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(step, path)?;
+        let id_fields = row.id_fields(step, path)?;
         let mut extractor = Extractor::new(step);
         let output = output(step, &mut extractor, path);
         let (family, handle) = (row.family.clone(), || {
             CallId::minted(scope, STANDALONE + ordinal)
         });
-        let mut result = self.minter.result(row, &slots, family, output, handle);
+        let mut result = self.minter.result(row, &id_fields, family, output, handle);
         result.name = Some(tool_name(row, step, path)?).filter(|name| !name.is_empty());
         result.runner = row.runner;
         if step.get("is_error").and_then(Value::as_bool) == Some(true) {
             result.outcome = Outcome::Error;
         }
-        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }
@@ -159,17 +159,21 @@ fn message_contents(
 ) -> Result<Vec<Content>, DecodeError> {
     let mut extractor = Extractor::new(step);
     let mut contents = Vec::new();
-    if let Some(said) = member(step, CONTENT) {
+    if let Some(contents_value) = member(step, CONTENT) {
         let path = path.key(CONTENT);
-        if let Some(text) = extractor.text(said) {
+        if let Some(text) = extractor.text(contents_value) {
             let vendor = Vendor::form(WIRE, Form::Bare);
             contents.push(Content::text(text).with_vendor(vendor));
-        } else if let Some(elements) = extractor.elements(said) {
+        } else if let Some(elements) = extractor.elements(contents_value) {
             for (index, part) in elements.iter().enumerate() {
                 contents.push(parts::decode(part, as_part, &path.index(index))?);
             }
         } else {
-            return Err(DecodeError::expected(&path, "an array of contents", said));
+            return Err(DecodeError::expected(
+                &path,
+                "an array of contents",
+                contents_value,
+            ));
         }
     }
     match contents.first_mut().and_then(|first| first.vendor.as_mut()) {
@@ -402,9 +406,10 @@ pub(super) fn response_with_counts(
         let mut ordinal = 0;
         for (index, step) in steps.iter().enumerate() {
             let scope = response_scope(id.as_deref());
-            let said = decoder.response_step(step, scope, &mut ordinal, &path.index(index))?;
-            counts.push(said.len());
-            contents.extend(said);
+            let step_contents =
+                decoder.response_step(step, scope, &mut ordinal, &path.index(index))?;
+            counts.push(step_contents.len());
+            contents.extend(step_contents);
         }
     }
     let stop = stop(

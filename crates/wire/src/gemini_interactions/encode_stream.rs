@@ -20,10 +20,10 @@ use crate::{Losses, StreamDecoder};
 pub(super) fn encode_stream(response: &Response, losses: &mut Losses) -> Vec<Frame> {
     if let Some((body, error)) = encode::failed_response(response, losses) {
         // The stream ends early: the interaction is sent as it began, and never as completed.
-        let told = body.as_deref().and_then(|body| json::parse(body).ok());
-        let mut frames = told.as_ref().map(frames).unwrap_or_default();
+        let value = body.as_deref().and_then(|body| json::parse(body).ok());
+        let mut frames = value.as_ref().map(frames).unwrap_or_default();
         frames.pop();
-        frames.extend(told.as_ref().and_then(usage_frame));
+        frames.extend(value.as_ref().and_then(usage_frame));
         frames.push(frame("error", |object| {
             encode::push_error(object.key("error"), error);
         }));

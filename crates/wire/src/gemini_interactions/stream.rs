@@ -212,8 +212,8 @@ impl Decoder {
     pub(super) fn body(&self) -> Option<RawJson> {
         let body = self.body.as_ref()?;
         let value = body.value();
-        let told = value.get("steps").and_then(Value::as_array);
-        if told.map_or(0, <[_]>::len) >= self.steps.len() {
+        let received = value.get("steps").and_then(Value::as_array);
+        if received.map_or(0, <[_]>::len) >= self.steps.len() {
             return Some(body.clone());
         }
         let steps: Vec<String> = self.steps.values().map(StreamedStep::to_json).collect();

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::{
-    Arguments, Body, Content, Family, Form, Message, Outcome, Output, Pairing, Path, Role, Slot,
-    Slots, Text, ToolCall, ToolResult,
+    Arguments, Body, Content, Family, Form, IdField, IdFields, Message, Outcome, Output, Pairing,
+    Path, Role, Text, ToolCall, ToolResult,
 };
 
 use super::message_builder::{self, ASSISTANT, EncodeFor, MessageBuilder, is_name};
@@ -32,7 +32,7 @@ struct MessageEncoder<'e> {
     builder: Option<MessageBuilder>,
     messages: &'e [Message],
     /// The id fields of the calls that came from this format, by id, once they are asked for.
-    slots_by_call: Option<HashMap<&'e str, &'e Slots>>,
+    id_fields_by_call: Option<HashMap<&'e str, &'e IdFields>>,
 }
 
 /// Write messages, each as JSON text.
@@ -74,17 +74,20 @@ impl<'e> MessageEncoder<'e> {
             open: None,
             builder: None,
             messages,
-            slots_by_call: None,
+            id_fields_by_call: None,
         }
     }
 
     /// The id fields of the call that came from this format under an id.
-    fn native_slots(&mut self, id: &str) -> Option<&'e Slots> {
-        let own = self.slots_by_call.get_or_insert_with(|| {
+    fn native_id_fields(&mut self, id: &str) -> Option<&'e IdFields> {
+        let own = self.id_fields_by_call.get_or_insert_with(|| {
             let contents = self.messages.iter().flat_map(|message| &message.contents);
             let calls = contents.filter_map(|content| {
                 let call = content.as_tool_call()?;
-                Some((call.call.value(), &native::vendor(content, &WIRE)?.slots))
+                Some((
+                    call.call.value(),
+                    &native::vendor(content, &WIRE)?.id_fields,
+                ))
             });
             calls.collect()
         });
@@ -359,21 +362,21 @@ impl<'e> MessageEncoder<'e> {
         let id = result.call().value();
         let mut out = String::with_capacity(estimated_result_size(result));
         let mut object = ObjectWriter::new(&mut out);
-        match self.native_slots(id).map(|slots| &slots.call) {
+        match self.native_id_fields(id).map(|id_fields| &id_fields.call) {
             // The call was made the old way.
-            Some(Slot::NoField) => {
+            Some(IdField::NoField) => {
                 object
                     .str("role", "function")
                     .str("name", result.name.as_deref().unwrap_or_default());
             }
             // The call stands there with the id it came with, or without one.
-            Some(Slot::Missing) => {
+            Some(IdField::Missing) => {
                 object.str("role", "tool");
             }
-            Some(Slot::Null) => {
+            Some(IdField::Null) => {
                 object.str("role", "tool").raw("tool_call_id", "null");
             }
-            Some(Slot::Set(id)) => {
+            Some(IdField::Set(id)) => {
                 object.str("role", "tool").str("tool_call_id", id);
             }
             None => {

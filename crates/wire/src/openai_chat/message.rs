@@ -144,8 +144,10 @@ impl MessageDecoder {
         }
         let tag = call_type(call, path)?;
         let known = types::row(ItemRole::Call, &tag).filter(|row| row.id.is_some());
-        let slots = known.unwrap_or(&types::UNKNOWN_CALL).slots(call, path)?;
-        let given = known.unwrap_or(&types::UNKNOWN_CALL).given_id(&slots);
+        let id_fields = known
+            .unwrap_or(&types::UNKNOWN_CALL)
+            .id_fields(call, path)?;
+        let given = known.unwrap_or(&types::UNKNOWN_CALL).given_id(&id_fields);
         // Any result without an id may be meant for any call without one.
         let id = self
             .minter
@@ -173,7 +175,7 @@ impl MessageDecoder {
                 (Family::named(&tag), name.unwrap_or_default(), arguments)
             }
         };
-        let vendor = Vendor::part(WIRE, extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::part(WIRE, extractor.into_template()).with_id_fields(id_fields);
         Ok(self
             .remember_call(id, family, name, arguments)
             .with_vendor(vendor))
@@ -228,11 +230,11 @@ impl MessageDecoder {
         origin: CallScope<'_>,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(message, path)?;
+        let id_fields = row.id_fields(message, path)?;
         let name = read::optional_str(message, "name", path)?;
         let mut extractor = Extractor::new(message);
         let output = output(message, &mut extractor, path)?;
-        let id = row.given_id(&slots).or_else(|| match row.call {
+        let id = row.given_id(&id_fields).or_else(|| match row.call {
             Some(_) => self.minter.claim(&types::UNKNOWN_CALL.family),
             None => self.minter.claim(&legacy_family(name.as_deref()?)),
         });
@@ -254,7 +256,7 @@ impl MessageDecoder {
         if let Some(name) = name.filter(|name| !name.is_empty()) {
             result.name = Some(name.into_owned());
         }
-        let vendor = Vendor::item(WIRE, extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(WIRE, extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(result).with_vendor(vendor))
     }
 }

@@ -183,10 +183,10 @@ impl<'d> ItemDecoder<'d> {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Vec<Content>, DecodeError> {
-        let slots = row.slots(item, path)?;
+        let id_fields = row.id_fields(item, path)?;
         let call = self
             .minter
-            .call(row.given_id(&slots), &row.family, scope, ordinal);
+            .call(row.given_id(&id_fields), &row.family, scope, ordinal);
         let mut extractor = Extractor::new(item);
         let call = ToolCall {
             call,
@@ -202,7 +202,7 @@ impl<'d> ItemDecoder<'d> {
             }
             _ => None,
         };
-        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_id_fields(id_fields);
         let mut contents = vec![Content::from(call).with_vendor(vendor)];
         if let Some(result) = result {
             let within = Vendor::form(self.wire(), Form::Within);
@@ -219,10 +219,10 @@ impl<'d> ItemDecoder<'d> {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(item, path)?;
+        let id_fields = row.id_fields(item, path)?;
         let mut extractor = Extractor::new(item);
         let output = output(self.dialect, row, item, &mut extractor, path)?;
-        let given = row.given_id(&slots);
+        let given = row.given_id(&id_fields);
         let given = given.or_else(|| self.minter.claim(&row.family));
         let mut result = match (given, row.call) {
             (Some(call), Some(_)) => ToolResult::answering(call, row.family.clone(), output),
@@ -236,7 +236,7 @@ impl<'d> ItemDecoder<'d> {
         result.name = Some(tool_name(row, item, path)?).filter(|name| !name.is_empty());
         result.outcome = outcome(item);
         result.runner = runner(row, item);
-        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::from(result).with_vendor(vendor))
     }
 
@@ -248,10 +248,10 @@ impl<'d> ItemDecoder<'d> {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(item, path)?;
+        let id_fields = row.id_fields(item, path)?;
         let request = self
             .minter
-            .call(row.given_id(&slots), &row.family, scope, ordinal);
+            .call(row.given_id(&id_fields), &row.family, scope, ordinal);
         let mut extractor = Extractor::new(item);
         let body = Body::ApprovalRequest(ApprovalRequest {
             request,
@@ -259,7 +259,7 @@ impl<'d> ItemDecoder<'d> {
             arguments: arguments(row, item, &mut extractor, path)?,
             server: read::optional_str(item, "server_label", path)?.map(Into::into),
         });
-        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), extractor.into_template()).with_id_fields(id_fields);
         Ok(Content::new(body).with_vendor(vendor))
     }
 
@@ -271,9 +271,9 @@ impl<'d> ItemDecoder<'d> {
         ordinal: usize,
         path: &Path<'_>,
     ) -> Result<Content, DecodeError> {
-        let slots = row.slots(item, path)?;
+        let id_fields = row.id_fields(item, path)?;
         let request = row
-            .given_id(&slots)
+            .given_id(&id_fields)
             .or_else(|| self.minter.claim(&row.family))
             .unwrap_or_else(|| CallId::minted(scope, STANDALONE + ordinal));
         let Some(approved) = item.get("approve").and_then(Value::as_bool) else {
@@ -284,7 +284,7 @@ impl<'d> ItemDecoder<'d> {
             approved,
             reason: read::optional_str(item, "reason", path)?.map(Into::into),
         });
-        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_id_fields(id_fields);
         Ok(Content::new(body).with_vendor(vendor))
     }
 
@@ -307,11 +307,11 @@ impl<'d> ItemDecoder<'d> {
             sealed: member(item, "encrypted_content").is_some(),
         });
         let row = self.dialect.item_type("reasoning");
-        let slots = match row {
-            Some(row) => row.slots(item, path)?,
-            None => throughline_model::Slots::default(),
+        let id_fields = match row {
+            Some(row) => row.id_fields(item, path)?,
+            None => throughline_model::IdFields::default(),
         };
-        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_slots(slots);
+        let vendor = Vendor::item(self.wire(), RawJson::of(item)).with_id_fields(id_fields);
         Ok(Content::new(body).with_vendor(vendor))
     }
 }

@@ -190,7 +190,7 @@ impl<'m> ItemEncoder<'_, 'm> {
             out.push_str(item.get());
             return;
         };
-        let said = match (&row.arguments, arguments) {
+        let arguments_value = match (&row.arguments, arguments) {
             (ArgumentsAt::Text(key), Arguments::Text(text))
             | (ArgumentsAt::Free(key), Arguments::Free(text)) => {
                 Some(([*key], TemplateValue::Text(text)))
@@ -210,7 +210,7 @@ impl<'m> ItemEncoder<'_, 'm> {
             OutputAt::Nowhere => None,
         };
         let output = result.map_or(&Output::None, |result| &result.output);
-        let answered = place.and_then(|key| match output {
+        let output_value = place.and_then(|key| match output {
             Output::None => None,
             Output::Text(text) => Some(([key], TemplateValue::Text(text))),
             Output::Json(json) => Some(([key], TemplateValue::Json(json.get()))),
@@ -224,8 +224,8 @@ impl<'m> ItemEncoder<'_, 'm> {
                 }
             },
         });
-        match (said, answered) {
-            (Some(said), Some(answered)) => restore(out, item, &[said, answered]),
+        match (arguments_value, output_value) {
+            (Some(arguments), Some(output)) => restore(out, item, &[arguments, output]),
             (Some(one), None) | (None, Some(one)) => restore(out, item, &[one]),
             (None, None) => out.push_str(item.get()),
         }

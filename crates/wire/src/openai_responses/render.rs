@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use throughline_model::json::RawJson;
 use throughline_model::{
-    ApprovalResponse, Arguments, Content, Form, Origin, Output, Reasoning, Slot, Slots, ToolCall,
-    ToolResult, Vendor, Wire,
+    ApprovalResponse, Arguments, Content, Form, IdField, IdFields, Origin, Output, Reasoning,
+    ToolCall, ToolResult, Vendor, Wire,
 };
 
 use crate::object_builder::ObjectBuilder;
@@ -236,11 +236,11 @@ pub(crate) fn approval_item(wire: Wire, answer: &ApprovalResponse) -> Option<Ven
             object.str("reason", reason);
         }
     });
-    let slots = Slots {
-        id: Slot::Missing,
-        call: Slot::Set(answer.request.value().into()),
+    let id_fields = IdFields {
+        id: IdField::Missing,
+        call: IdField::Set(answer.request.value().into()),
     };
-    Some(Vendor::item(wire, item).with_slots(slots))
+    Some(Vendor::item(wire, item).with_id_fields(id_fields))
 }
 
 /// Whether an item id has the prefix of its kind, where the kind has a known one.

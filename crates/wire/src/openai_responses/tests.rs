@@ -1,8 +1,8 @@
 use throughline_model::json::{self, RawJson};
 use throughline_model::{
-    ApprovalRequest, Arguments, Body, CallId, Citation, Content, Event, Family, Fold, Media,
-    MediaKind, MediaSource, Message, Origin, Outcome, Output, Reasoning, Request, Response, Role,
-    Runner, Scope, Slot, Status, Stop, Text, ToolCall, ToolDef, ToolResult, Usage, VendorError,
+    ApprovalRequest, Arguments, Body, CallId, Citation, Content, Event, Family, Fold, IdField,
+    Media, MediaKind, MediaSource, Message, Origin, Outcome, Output, Reasoning, Request, Response,
+    Role, Runner, Scope, Status, Stop, Text, ToolCall, ToolDef, ToolResult, Usage, VendorError,
     Wire, pairs,
 };
 
@@ -99,7 +99,7 @@ fn a_server_search_without_ids_pairs_by_order() {
     assert_eq!(found.len(), 2);
     let first = messages[0].contents[0].as_tool_call().unwrap();
     assert_eq!(first.call, CallId::minted(Scope::Place(0), 0));
-    assert_eq!(messages[0].contents[0].slots().call, Slot::Null);
+    assert_eq!(messages[0].contents[0].id_fields().call, IdField::Null);
     assert_eq!(encode(&messages).0, array);
 }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use throughline_model::json::RawJson;
 use throughline_model::{
-    Arguments, Body, CallId, Content, Family, Form, Message, Pairing, Role, Runner, Slot, Source,
-    ToolCall, ToolResult, Vendor,
+    Arguments, Body, CallId, Content, Family, Form, IdField, Message, Pairing, Role, Runner,
+    Source, ToolCall, ToolResult, Vendor,
 };
 
 use super::edits;
@@ -296,7 +296,8 @@ impl ContentFilter<'_> {
         if self.format.flat {
             let vendor = content.vendor.as_ref();
             let within = vendor.is_some_and(|vendor| vendor.form == Form::Within);
-            let names = vendor.is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
+            let names =
+                vendor.is_some_and(|vendor| matches!(vendor.id_fields.call, IdField::Set(_)));
             let free = result.pairing() == Pairing::Standalone && !names;
             return within || free || self.vendor_calls.remove(value);
         }
@@ -496,8 +497,8 @@ impl ContentFilter<'_> {
                 let vendor = clean.get_or_insert_with(|| (**vendor).clone());
                 vendor.form = Form::Part(cleaned.part);
                 if cleaned.id_removed {
-                    vendor.slots.id = Slot::Missing;
-                    vendor.slots.call = Slot::Missing;
+                    vendor.id_fields.id = IdField::Missing;
+                    vendor.id_fields.call = IdField::Missing;
                 }
             }
         }
@@ -679,17 +680,16 @@ pub(super) fn is_within(content: &Content) -> bool {
 
 /// Whether the vendor's form of a call or result has this id.
 pub(crate) fn has_call_id(content: &Content, id: &str) -> bool {
-    content
-        .vendor
-        .as_ref()
-        .is_some_and(|vendor| matches!(&vendor.slots.call, Slot::Set(value) if **value == *id))
+    content.vendor.as_ref().is_some_and(
+        |vendor| matches!(&vendor.id_fields.call, IdField::Set(value) if **value == *id),
+    )
 }
 
 /// The id that a call or result of the vendor has on the wire; ours where it has none.
 fn wire_id<'c>(content: &'c Content, ours: &'c CallId) -> &'c str {
-    match content.vendor.as_ref().map(|vendor| &vendor.slots.call) {
-        Some(Slot::Set(id)) => id,
-        Some(Slot::Null | Slot::Missing | Slot::NoField) | None => ours.value(),
+    match content.vendor.as_ref().map(|vendor| &vendor.id_fields.call) {
+        Some(IdField::Set(id)) => id,
+        Some(IdField::Null | IdField::Missing | IdField::NoField) | None => ours.value(),
     }
 }
 

@@ -21,18 +21,18 @@ pub(super) fn is_envelope(
     let facts = vendors::render_format(wire);
     let held = held(contents, wire, facts);
     let facts = &facts.envelope;
-    let (mut said, mut hole) = (None, None);
+    let (mut role, mut hole) = (None, None);
     for (key, at) in envelope.members() {
         let token = &envelope.get()[at];
         if key == facts.role_key {
-            said = Some(token);
+            role = Some(token);
         } else if key == facts.content_key {
             hole = Some(token);
         } else if !(facts.member_fits)(key, token) {
             return false;
         }
     }
-    is_said(said, words, facts)
+    is_role(role, words, facts)
         && is_hole(hole, held, facts)
         && (facts.holds_contents)(envelope, held)
 }
@@ -52,9 +52,9 @@ fn held<'c>(contents: &'c [Content], wire: &Wire, facts: &RenderFormat) -> &'c [
 }
 
 /// Whether the role is one of the words.
-fn is_said(said: Option<&str>, words: &[&str], facts: &EnvelopeFormat) -> bool {
-    match said {
-        Some(said) => words.contains(&said),
+fn is_role(role: Option<&str>, words: &[&str], facts: &EnvelopeFormat) -> bool {
+    match role {
+        Some(role) => words.contains(&role),
         None => facts.role_defaults_to_user && words.contains(&"\"user\""),
     }
 }

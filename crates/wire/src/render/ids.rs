@@ -1,4 +1,4 @@
-//! Call ids that fit the slots of a target, the same at both ends of a pair.
+//! Call ids that fit the id_fields of a target, the same at both ends of a pair.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

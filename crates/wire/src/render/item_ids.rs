@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use throughline_model::json::{RawJson, parse};
-use throughline_model::{Content, Form, Slot};
+use throughline_model::{Content, Form, IdField};
 
 /// The item id of a content, or of the message that it opens.
 pub(crate) fn item_id(content: &Content) -> Option<Cow<'_, str>> {
@@ -14,10 +14,10 @@ pub(crate) fn item_id(content: &Content) -> Option<Cow<'_, str>> {
     let Form::Item(item) = &vendor.form else {
         return None;
     };
-    // What stands in the item is what is written; the slot fills it if nothing does.
+    // What stands in the item is what is written; the id field counts if there is nothing.
     let written = string_at(item, "id");
-    match &vendor.slots.id {
-        Slot::Set(id) if written.as_deref().is_none_or(str::is_empty) => Some(Cow::Borrowed(id)),
+    match &vendor.id_fields.id {
+        IdField::Set(id) if written.as_deref().is_none_or(str::is_empty) => Some(Cow::Borrowed(id)),
         _ => written,
     }
 }

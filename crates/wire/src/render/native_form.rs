@@ -85,16 +85,16 @@ fn without_broken_forms<'m>(
                 call.is_none_or(|call| call.call != *result.call())
             });
         let next = message.contents.get(place + 1);
-        let said = NativeContent {
+        let native = NativeContent {
             content,
             within: next.filter(|next| content_filter::is_within(next)),
             role: role(&message, content),
         };
-        let is_plain = said.is_plain(guard.format.plain);
+        let is_plain = native.is_plain(guard.format.plain);
         if is_plain {
             plain.add(place);
         }
-        if with_call || !(is_plain || said.holds(guard)) {
+        if with_call || !(is_plain || native.holds(guard)) {
             broken.push(place);
         } else if let Some(envelope) = &vendor.envelope {
             // Where a message is one on the wire too, only its beginning can open it.
@@ -102,7 +102,7 @@ fn without_broken_forms<'m>(
             let role = guard.rules.known_roles;
             let held = &message.contents[place..];
             let fits = || {
-                let words = (guard.format.role_words)(said.role);
+                let words = (guard.format.role_words)(native.role);
                 is_envelope(envelope, words, held, &target.wire)
             };
             if !opens || (role && !fits()) {
@@ -214,7 +214,12 @@ impl NativeContent<'_> {
 
 /// Whether the content that was read again is the same.
 fn is_same(found: &Content, content: &Content, format: &RenderFormat) -> bool {
-    let slots = |content: &Content| content.vendor.as_ref().map(|vendor| vendor.slots.clone());
+    let id_fields = |content: &Content| {
+        content
+            .vendor
+            .as_ref()
+            .map(|vendor| vendor.id_fields.clone())
+    };
     let alike = match (&found.body, &content.body) {
         (Body::ToolCall(found), Body::ToolCall(call)) => {
             found.family == call.family && found.name == call.name && found.runner == call.runner
@@ -228,7 +233,7 @@ fn is_same(found: &Content, content: &Content, format: &RenderFormat) -> bool {
         (Body::Opaque(found), Body::Opaque(opaque)) => found.tag == opaque.tag,
         (found, body) => std::mem::discriminant(found) == std::mem::discriminant(body),
     };
-    alike && slots(found) == slots(content)
+    alike && id_fields(found) == id_fields(content)
 }
 
 /// Whether breaking a rule means that the form is not to be used.
@@ -250,8 +255,8 @@ fn is_newer(content: &Content) -> bool {
     let form = content.vendor.as_ref().map(|vendor| &vendor.form);
     match (&content.body, form) {
         (Body::Opaque(opaque), Some(Form::Item(item))) => {
-            let said = item.locate(&["type"]).map(|at| &item.get()[at]);
-            said.is_some_and(|said| said.starts_with('"'))
+            let tag = item.locate(&["type"]).map(|at| &item.get()[at]);
+            tag.is_some_and(|tag| tag.starts_with('"'))
                 && !opaque.tag.is_empty()
                 && opaque.tag.bytes().all(known)
         }

@@ -43,8 +43,8 @@ fn replace(messages: &[Message], found: &mut [Pair]) -> Vec<ContentAt> {
     };
     let paired: HashSet<ContentAt> = found.iter().map(|pair| pair.result).collect();
     let mut replaced = Vec::new();
-    for (message, said) in messages.iter().enumerate() {
-        for content in 0..said.contents.len() {
+    for (message, one) in messages.iter().enumerate() {
+        for content in 0..one.contents.len() {
             let at = ContentAt { message, content };
             let Some(late) = answers(at).filter(|late| !is_placeholder(late)) else {
                 continue;

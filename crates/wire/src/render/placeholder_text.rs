@@ -74,16 +74,16 @@ pub(super) fn call(call: &ToolCall) -> String {
 /// A tool, what it was given and how that ended: the head of a result whose call is not shown. Past
 /// tense and no braces, so that nothing of it reads like a call.
 pub(super) fn asked(call: &ToolCall, outcome: Outcome) -> String {
-    let mut said = foreign::tool_name(call).to_owned();
+    let mut text = foreign::tool_name(call).to_owned();
     let given = given(&call.arguments);
     if !given.is_empty() {
-        said.push_str(", which was given ");
-        said.push_str(&given.join("; "));
+        text.push_str(", which was given ");
+        text.push_str(&given.join("; "));
     }
     if outcome != Outcome::Ok {
-        said.push_str(&format!(" ({})", outcome.as_str()));
+        text.push_str(&format!(" ({})", outcome.as_str()));
     }
-    said
+    text
 }
 
 /// The longest value that is repeated of what a tool was given.

@@ -1,7 +1,7 @@
 //! The forms that nearly everything has, recognised in one pass over their members.
 
 use throughline_model::json::RawJson;
-use throughline_model::{Body, Content, Family, Runner, Slot};
+use throughline_model::{Body, Content, Family, IdField, Runner};
 
 use super::content_filter;
 use super::format::PlainForms;
@@ -116,9 +116,9 @@ pub(crate) fn value_at<'r>(raw: &'r RawJson, path: &[&str]) -> Option<&'r str> {
 
 /// Whether an id is the one that is kept beside the form, or there is none in both.
 pub(crate) fn has_call_id_or_none(content: &Content, found: Option<&str>) -> bool {
-    let kept = content.vendor.as_ref().map(|vendor| &vendor.slots.call);
+    let kept = content.vendor.as_ref().map(|vendor| &vendor.id_fields.call);
     match found {
-        None => matches!(kept, Some(Slot::Missing)),
+        None => matches!(kept, Some(IdField::Missing)),
         Some(token) => plain_string(token)
             .is_some_and(|id| !id.is_empty() && content_filter::has_call_id(content, id)),
     }

@@ -1,7 +1,7 @@
 //! Calls and results under another id.
 
 use throughline_model::json::{RawJson, push_string};
-use throughline_model::{Body, CallId, Content, Form, Slot};
+use throughline_model::{Body, CallId, Content, Form, IdField};
 
 use crate::vendors;
 
@@ -29,7 +29,7 @@ pub(super) fn rename(content: &mut Content, id: &CallId) {
     match edited {
         Some(form) => {
             vendor.form = form;
-            vendor.slots.call = Slot::Set(id.value().into());
+            vendor.id_fields.call = IdField::Set(id.value().into());
         }
         None => content.vendor = None,
     }

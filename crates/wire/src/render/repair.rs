@@ -15,7 +15,7 @@ pub enum RepairKind {
     OrphanResult,
     /// A second result of one call was left out.
     ExtraResult,
-    /// A call id was used before, or does not fit the slot; both ends have a new one.
+    /// A call id was used before, or does not fit the id field; both ends have a new one.
     RenamedId,
     /// An item id that may not be sent was left out.
     ItemId,

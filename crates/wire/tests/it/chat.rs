@@ -8,8 +8,8 @@ use crate::exact::{
 };
 use throughline_model::json::{self, Value};
 use throughline_model::{
-    Arguments, Body, Content, Event, Fold, Message, Origin, Response, Runner, Slot, Stop, ToolCall,
-    pairs,
+    Arguments, Body, Content, Event, Fold, IdField, Message, Origin, Response, Runner, Stop,
+    ToolCall, pairs,
 };
 use throughline_testkit::{Rng, property};
 use throughline_wire::openai_chat::CODEC;
@@ -123,9 +123,19 @@ fn calls_without_ids_are_answered_in_their_order() {
         .map(|pair| (pair.call.content, pair.result.content))
         .collect();
     assert_eq!(found, [(0, 0), (1, 1), (2, 2)]);
-    let slots: Vec<_> = messages[0].contents.iter().map(Content::slots).collect();
-    let kinds: Vec<_> = slots.iter().map(|slots| slots.call.clone()).collect();
-    assert_eq!(kinds, [Slot::Missing, Slot::Null, Slot::Set("".into())]);
+    let id_fields: Vec<_> = messages[0]
+        .contents
+        .iter()
+        .map(Content::id_fields)
+        .collect();
+    let kinds: Vec<_> = id_fields
+        .iter()
+        .map(|id_fields| id_fields.call.clone())
+        .collect();
+    assert_eq!(
+        kinds,
+        [IdField::Missing, IdField::Null, IdField::Set("".into())]
+    );
     for call in calls(&messages) {
         assert_eq!(call.call.origin(), Origin::Minted);
         assert!(!array.contains(call.call.value()));

@@ -198,8 +198,8 @@ impl Checker<'_> {
 
     /// The item's type, given or implied; reports an unknown one.
     fn tag(&mut self, value: &Value<'_>, path: &Path<'_>) -> String {
-        let said = member(value, "type");
-        if let Some(tag) = said.and_then(Value::as_str) {
+        let given = member(value, "type");
+        if let Some(tag) = given.and_then(Value::as_str) {
             let tag = tag.into_owned();
             if self.kind(&tag).is_none() {
                 self.unpublished(&tag, path);
@@ -210,7 +210,7 @@ impl Checker<'_> {
             let message = "the item has no `type`; write it, on messages too";
             self.report.add("F-1", path, message);
         }
-        let implied = if said.is_some() {
+        let implied = if given.is_some() {
             None
         } else if member(value, "role").is_some() {
             Some("message")

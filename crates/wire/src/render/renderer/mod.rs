@@ -505,8 +505,8 @@ impl Renderer {
             RepairKind::SystemPlace,
             "later system text becomes user text",
         );
-        let said = Message::user(format!("[System] {text}"));
-        self.emit(&said, at, &[], LastItem::User);
+        let message = Message::user(format!("[System] {text}"));
+        self.emit(&message, at, &[], LastItem::User);
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use throughline_model::json::RawJson;
 
 use throughline_model::{
-    Body, CallId, Content, Family, Media, MediaKind, MediaSource, Message, Outcome, Output,
-    Pairing, Path, Role, Runner, Scope, Slot, Status, ToolResult,
+    Body, CallId, Content, Family, IdField, Media, MediaKind, MediaSource, Message, Outcome,
+    Output, Pairing, Path, Role, Runner, Scope, Status, ToolResult,
 };
 
 use super::super::content_filter;
@@ -68,7 +68,7 @@ impl Renderer {
             && content
                 .vendor
                 .as_ref()
-                .is_some_and(|vendor| matches!(vendor.slots.call, Slot::Set(_)));
+                .is_some_and(|vendor| matches!(vendor.id_fields.call, IdField::Set(_)));
         let waiting = PendingCall {
             id,
             call: call.clone(),
@@ -274,8 +274,8 @@ impl Renderer {
             self.close()?;
         }
         self.repair(&path, kind, format!("{detail}; shown as text"));
-        let said = Message::user(placeholder_text::result(result));
-        self.emit(&said, at, &[place], LastItem::User);
+        let message = Message::user(placeholder_text::result(result));
+        self.emit(&message, at, &[place], LastItem::User);
         Ok(())
     }
 
@@ -414,8 +414,8 @@ fn stands_alone(content: &Content, result: &ToolResult, target: &Target) -> bool
     content.vendor.as_ref().is_none_or(|vendor| {
         // The outputs of a local shell name their call by the id of the item.
         let by_item = result.family == Family::LOCAL_SHELL;
-        let named = by_item && matches!(vendor.slots.id, Slot::Set(_));
-        !named && !matches!(vendor.slots.call, Slot::Set(_))
+        let named = by_item && matches!(vendor.id_fields.id, IdField::Set(_));
+        !named && !matches!(vendor.id_fields.call, IdField::Set(_))
     })
 }
 
@@ -440,9 +440,9 @@ fn media(
 
 /// The id of a call that the vendor's form has.
 fn issued_id(content: &Content) -> Option<&str> {
-    match &content.vendor.as_ref()?.slots.call {
-        Slot::Set(id) => Some(id),
-        Slot::Null | Slot::Missing | Slot::NoField => None,
+    match &content.vendor.as_ref()?.id_fields.call {
+        IdField::Set(id) => Some(id),
+        IdField::Null | IdField::Missing | IdField::NoField => None,
     }
 }
 
@@ -473,11 +473,11 @@ fn answered(
         && echoes
         && bare
         && content_filter::is_native(content, target);
-    let said = !native || !ours || {
+    let says_id = !native || !ours || {
         let id = waiting.id().value();
         content_filter::has_call_id(content, id)
     };
-    let same = said && waiting.id() == result.call();
+    let same = says_id && waiting.id() == result.call();
     let named = result.name.as_deref() == Some(waiting.call.name.as_str());
     let own = native || (content.vendor.is_none() && named);
     let computer = waiting.call.family == Family::COMPUTER && !native;
