@@ -30,9 +30,13 @@ pub(crate) fn run(data: &[u8]) {
             return;
         }
     };
-    let kept = request.kept();
-    let again = CreateRequest::of_kept(&kept).expect("what is kept can be read");
-    assert_eq!(again.kept(), kept, "what is kept changes when it is read");
+    let stored = request.stored_body();
+    let again = CreateRequest::from_stored(&stored).expect("a stored body can be read");
+    assert_eq!(
+        again.stored_body(),
+        stored,
+        "a stored body changes when it is read"
+    );
     assert_eq!(again.model(), request.model());
     assert_eq!(again.instructions(), request.instructions());
     assert_eq!(again.metadata(), request.metadata());
