@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -58,12 +59,23 @@ pub(crate) fn node(name: &str) -> Command {
         let path = file.expect("the folder can be read").path();
         if path.extension().is_some_and(|extension| extension == "mjs") {
             let name = path.file_name().expect("a file has a name");
-            std::fs::copy(&path, folder.join(name)).expect("the folder can be written");
+            copy_atomically(&path, &folder.join(name));
         }
     }
     let mut command = Command::new("node");
     command.arg(folder.join(name));
     command
+}
+
+/// Copy a file so that a program of another test, which may be importing the target, reads the old one or the
+/// new one and never a part.
+fn copy_atomically(from: &Path, to: &Path) {
+    static COPIES: AtomicU32 = AtomicU32::new(0);
+    let number = COPIES.fetch_add(1, Ordering::Relaxed);
+    let mut part = to.as_os_str().to_owned();
+    part.push(format!(".{}.{number}", std::process::id()));
+    std::fs::copy(from, &part).expect("the folder can be written");
+    std::fs::rename(&part, to).expect("the folder can be written");
 }
 
 /// The program that runs the codex command line. The variable in its environment names the executable.
