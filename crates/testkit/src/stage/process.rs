@@ -73,7 +73,7 @@ const METHODS: [&str; 25] = [
     "claim",
     "join_wait_queue",
     "leave_wait_queue",
-    "line",
+    "wait_queue",
     "run",
     "cancelling",
     "journal",
