@@ -99,7 +99,15 @@ impl Transaction<'_> {
         let limit = limit.min(MAX_READ);
         let rows = match &filter.thread {
             None => &self.tables.run_order,
-            Some(thread) => &self.tables.thread(thread)?.runs,
+            Some(thread) => match self.tables.thread(thread) {
+                Ok(thread) => &thread.runs,
+                Err(_) => {
+                    return Ok(Listing {
+                        found: Vec::new(),
+                        next: None,
+                    });
+                }
+            },
         };
         let end = after.map_or(Bound::Unbounded, |token| Bound::Excluded(token.row));
         let mut found = Vec::new();

@@ -8,9 +8,9 @@ use crate::engines::sqlite::events::EventEnds;
 use crate::engines::sqlite::op_error::OpResult;
 use crate::engines::sqlite::ops::lists::SCAN_LIMIT;
 use crate::engines::sqlite::ops::read::Reading;
-use crate::engines::sqlite::rows::find::{run_by_row, shown_thread};
+use crate::engines::sqlite::rows::find::{run_by_row, thread_by_id};
 use crate::engines::sqlite::rows::sql::{one, prepare};
-use crate::engines::sqlite::rows::{RUN, RUN_TABLES, RunRow, flag};
+use crate::engines::sqlite::rows::{RUN, RUN_TABLES, RunRow, SHOWN, flag};
 use crate::{Listing, PageToken, Result, Run, RunFilter, RunId};
 
 /// Runs, newest first.
@@ -24,13 +24,15 @@ pub(crate) fn runs(
         found: Vec::new(),
         next: None,
     };
-    let Some(id) = &filter.thread else {
-        return match reading.tenant {
-            Some(tenant) => runs_of_tenant(reading, tenant, filter, after, limit),
-            None => Ok(empty),
-        };
+    let Some(tenant) = reading.tenant else {
+        return Ok(empty);
     };
-    let thread = shown_thread(reading.conn, reading.tenant, id)?;
+    let Some(id) = &filter.thread else {
+        return runs_of_tenant(reading, tenant, filter, after, limit);
+    };
+    let Some(thread) = thread_by_id(reading.conn, tenant, id, SHOWN)? else {
+        return Ok(empty);
+    };
     let before = after.map_or(i64::MAX, |token| token.row);
     let mut rows = OfThread::new(reading.conn, thread.row, before)?;
     let mut ends = EventEnds::default();
