@@ -36,6 +36,12 @@ pub enum Event {
         /// The model that answers.
         model: Option<String>,
     },
+    /// The service works on the answer and can be asked for it under this handle, also after this
+    /// process has died. Comes before the first content.
+    Accepted {
+        /// What names the answer at the service; only the client that made it reads it.
+        handle: RawJson,
+    },
     /// A message begins whose speaker is not, or not only, the model that was asked: a remote agent
     /// names itself, a client that runs tools itself shows their results.
     Speaker {
@@ -234,7 +240,7 @@ impl Fold {
                 let content = Box::new(content);
                 self.contents.insert(at, (content, Completeness::Whole));
             }
-            Event::Other { .. } => {}
+            Event::Accepted { .. } | Event::Other { .. } => {}
             Event::Finished {
                 stop,
                 usage,

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use throughline_model::Response;
 use throughline_wire::Loss;
 
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
+use super::{
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, StoredConversations,
+};
 
 /// Convenience methods for every client.
 pub trait ClientExt: ChatClient {
@@ -36,6 +38,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         (**self).unsupported(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        (**self).conversations()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

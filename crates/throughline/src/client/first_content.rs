@@ -11,7 +11,9 @@ pub(super) async fn wait_for_content(mut events: EventStream) -> Result<EventStr
         let event = event?;
         let is_answer = match &event {
             Event::Started { .. } | Event::Speaker { .. } | Event::Other { .. } => false,
-            Event::Opened { .. }
+            // From here on the service has an answer that can be asked for: the call is not repeated.
+            Event::Accepted { .. }
+            | Event::Opened { .. }
             | Event::Delta { .. }
             | Event::Summary { .. }
             | Event::Content { .. }

@@ -1,6 +1,7 @@
 //! Model clients: one trait, clients for every vendor, and layers around them.
 
 mod abilities;
+mod conversations;
 mod demo;
 mod error;
 mod ext;
@@ -26,6 +27,7 @@ use futures_util::{Stream, stream};
 use throughline_model::{Event, Response};
 
 pub use abilities::{Abilities, StoresHistory};
+pub use conversations::{CallStatus, StoredConversations, VendorDeletion};
 pub use demo::Demo;
 pub use error::{ClientError, ErrorKind, TimeoutPhase};
 pub use ext::ClientExt;
@@ -109,6 +111,12 @@ pub trait ChatClient: Send + Sync {
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         let _ = request;
         Vec::new()
+    }
+
+    /// The conversations that the service stores, if it can be asked about them. Layers forward the
+    /// call.
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        None
     }
 
     /// Calls the model, and waits for the whole answer.

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::state::BreakerState;
 use crate::client::observe::{ClientEvent, Observer, ObserverHandle};
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, TimeoutPhase,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+    StoredConversations, TimeoutPhase,
 };
 
 /// When a circuit breaker opens and closes.
@@ -430,6 +431,10 @@ impl ChatClient for Guarded {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        self.inner.conversations()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -7,6 +7,7 @@ use throughline_wire::Loss;
 
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, Layer,
+    StoredConversations,
 };
 use crate::prompt::{Compacted, PromptRequest, RunOnly};
 
@@ -115,6 +116,10 @@ impl ChatClient for Compacting {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        self.inner.conversations()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

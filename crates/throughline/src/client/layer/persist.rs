@@ -5,7 +5,9 @@ use futures_util::StreamExt;
 use throughline_model::{Event, Response, Stop};
 use throughline_wire::Loss;
 
-use crate::client::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer};
+use crate::client::{
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, StoredConversations,
+};
 
 /// A layer that makes each model call published as soon as it is answered, instead of at the end of
 /// its run.
@@ -50,6 +52,10 @@ impl ChatClient for Persisting {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        self.inner.conversations()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -11,6 +11,7 @@ use crate::client::first_content::wait_for_content;
 use crate::client::observe::{ClientEvent, GiveUpReason, Observer, ObserverHandle};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+    StoredConversations,
 };
 
 /// How often and when a failed call is retried.
@@ -187,6 +188,10 @@ impl ChatClient for Retrying {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.inner.unsupported(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        self.inner.conversations()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

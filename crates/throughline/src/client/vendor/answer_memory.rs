@@ -54,6 +54,7 @@ impl AnswerMemory {
             Event::Other { event, .. } => self.others += event.get().len(),
             Event::Opened { .. }
             | Event::Started { .. }
+            | Event::Accepted { .. }
             | Event::Speaker { .. }
             | Event::Finished { .. } => {}
         }

@@ -114,6 +114,7 @@ impl EventReader {
                 self.body.settle();
             }
             Event::Started { id: None, .. }
+            | Event::Accepted { .. }
             | Event::Speaker { .. }
             | Event::Opened { .. }
             | Event::Delta { .. }

@@ -350,6 +350,7 @@ impl PartialAnswer {
                 });
             }
             Event::Started { .. }
+            | Event::Accepted { .. }
             | Event::Speaker { .. }
             | Event::Other { .. }
             | Event::Finished { .. } => {}
@@ -377,6 +378,7 @@ fn is_content(event: &Event) -> bool {
         | Event::Summary { .. }
         | Event::Content { .. } => true,
         Event::Started { .. }
+        | Event::Accepted { .. }
         | Event::Speaker { .. }
         | Event::Other { .. }
         | Event::Finished { .. } => false,
