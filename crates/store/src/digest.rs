@@ -65,6 +65,15 @@ pub(crate) fn state(tenant: &Tenant, run: RunId, step: u32, json: &str) -> Diges
     short(&hasher)
 }
 
+/// The digest of a journaled remote call.
+pub(crate) fn remote_call(tenant: &Tenant, run: RunId, step: u32, handle: &str) -> Digest {
+    let mut hasher = start(b"remote", tenant);
+    hasher.update(run.as_bytes());
+    hasher.update(&step.to_le_bytes());
+    hasher.update(handle.as_bytes());
+    short(&hasher)
+}
+
 /// What a node's digest covers besides its items.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeFields {

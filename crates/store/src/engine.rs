@@ -8,9 +8,9 @@ use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim,
     ClaimInTurn, Cursor, End, EventNo, Flush, Fork, Idempotency, Import, Increment, ItemRef,
     Journal, Lease, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened, Orphan,
-    OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run,
-    RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId,
-    ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
+    OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, RemoteCall,
+    Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter,
+    ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 use throughline_model::json::RawJson;
 
@@ -147,6 +147,16 @@ pub trait Engine: Send + Sync {
     /// run is first in its wait queue; [`HeadMoved`](crate::Error::HeadMoved) if its version is another.
     /// A run that waits in the wait queue gives up its place in the same write.
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun>;
+
+    /// Record the handle of a model call that a remote service has accepted, before its answer is
+    /// awaited: a process that takes the run over finds it in [`Journal::remote`] and asks the
+    /// service for the answer.
+    ///
+    /// The call is for the next step of the run ([`OutOfOrder`](crate::Error::OutOfOrder) if not).
+    /// Another handle for the same step replaces the one before. `Ok` means that the handle
+    /// survives a power cut, as a step does.
+    async fn remote_call(&self, scope: &TenantScope, lease: Lease, call: &RemoteCall)
+    -> Result<()>;
 
     /// Record a step with its planned calls.
     async fn step(

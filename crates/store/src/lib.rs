@@ -85,7 +85,8 @@ pub use placed_call::PlacedCall;
 pub use private_file::create_private;
 pub use read::{At, Increment, NodeRecord, Opened, Page, Span, TreeNode};
 pub use run::{
-    CallState, Effect, Execution, Journal, Lease, Mode, Run, RunFilter, RunKind, StepRecord,
+    CallState, Effect, Execution, Journal, Lease, Mode, RemoteCall, Run, RunFilter, RunKind,
+    StepRecord,
 };
 pub use run_state::RunState;
 pub use scope::{Authority, InvalidTenant, Tenant, TenantScope};

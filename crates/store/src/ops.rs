@@ -211,7 +211,7 @@ pub enum Through {
     /// are left out at the end, and become gaps before it.
     Everything,
     /// Up to the items of the last step and what this publication adds; results that came after
-    /// it stay in the journal, unsent.
+    /// it stay in the journal, unsent. A run without a step publishes nothing.
     LastStep,
 }
 

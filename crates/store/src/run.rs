@@ -246,6 +246,18 @@ pub struct StepRecord {
     pub note: Option<RawJson>,
 }
 
+/// A model call that a remote service has accepted and has not answered yet.
+///
+/// It is journaled before the answer is awaited ([`Engine::remote_call`](crate::Engine::remote_call)),
+/// so that another process can ask the service for the answer instead of making the call again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteCall {
+    /// The number of the step that the answer will become.
+    pub step: u32,
+    /// By what the service knows the call. The store does not look into it.
+    pub handle: RawJson,
+}
+
 /// Everything that is journaled of a run, enough to go on with it in another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal {
@@ -261,6 +273,9 @@ pub struct Journal {
     pub steps: Vec<StepRecord>,
     /// Its tool calls, by step and position.
     pub calls: Vec<Execution>,
+    /// The model call that a remote service is working on. `None` once the step of the call is
+    /// stored.
+    pub remote: Option<RemoteCall>,
 }
 
 /// Which runs to list, newest first.

@@ -7,7 +7,7 @@ use throughline_model::Message;
 use super::fixture::{Fixture, result, said_by_user, step, texts};
 use crate::{
     Anchor, Answer, ApprovalFilter, ApprovalState, At, Begin, Begun, CallRef, CallResult,
-    CallState, Claim, Decision, Error, ErrorKind, Fork, Idempotency, Import, ImportItem,
+    CallState, Claim, Decision, Ending, Error, ErrorKind, Fork, Idempotency, Import, ImportItem,
     ImportNode, ItemContent, ItemKind, ItemRef, Lease, Leasing, Mode, NewApproval, NewItem,
     NewThread, NodeId, NodeRef, Publish, Published, Result, RunId, RunKind, RunState, Span,
     Started, Step, StepNode, Stopped, ThreadId, Through, Version, arguments_digest,
@@ -185,6 +185,25 @@ pub(super) async fn a_publication_goes_as_far_as_it_is_told(f: &mut Fixture<'_>)
         assert_eq!(opened.tip.unwrap().unsent, unsent > 0);
         assert!(!opened.tip.unwrap().open);
     }
+}
+
+pub(super) async fn a_publication_to_the_last_step_of_a_run_without_steps_makes_no_node(
+    f: &mut Fixture<'_>,
+) {
+    let (thread, lease) = open_thread(f, "no-steps", Mode::PerRun).await;
+    let through = Publish {
+        through: Through::LastStep,
+        ending: Ending::Cancelled,
+        ..Publish::new(0, Vec::new())
+    };
+    let published = publish(f, lease, &through).await;
+    assert_eq!(publish(f, lease, &through).await, published);
+    assert_eq!((published.node, published.moved), (None, false));
+    let opened = f.open(&thread).await;
+    assert!(opened.entries.is_empty() && opened.unsent.is_empty());
+    assert!(opened.unsettled.is_none());
+    let run = f.store.run(&f.scope, lease.run).await.unwrap();
+    assert_eq!(run.state, RunState::Cancelled);
 }
 
 pub(super) async fn a_parked_run_goes_on_elsewhere_after_its_approval(f: &mut Fixture<'_>) {

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use throughline_model::json::RawJson;
+
 use super::fixture::{Fixture, LEASE, result, said_by_model, step, texts};
 use crate::{
-    Anchor, CallState, Claim, End, Error, ErrorKind, Flush, Mode, Publish, RunState, Stopped,
-    Store, StoredEvent, Version,
+    Anchor, CallState, Claim, End, Error, ErrorKind, Flush, Mode, Publish, RemoteCall, RunState,
+    Stopped, Store, StoredEvent, Version,
 };
 
 fn past_the_lease() -> Duration {
@@ -84,7 +86,12 @@ pub(super) async fn the_old_owner_is_fenced_everywhere(f: &mut Fixture<'_>) {
         events: None,
     };
     let later = step(1, &["b"], CallState::Planned);
+    let remote = RemoteCall {
+        step: 1,
+        handle: RawJson::new("{}").unwrap(),
+    };
     let refused = [
+        s.remote_call(&f.scope, old, &remote).await,
         s.step(&f.scope, old, &later).await.map(drop),
         s.intend(&f.scope, old, 0, &[0]).await,
         s.results(&f.scope, old, &[result(0, 0, "a")]).await,

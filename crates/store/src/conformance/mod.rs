@@ -24,6 +24,7 @@ mod messages;
 mod modes;
 mod queues;
 mod refusals;
+mod remote_calls;
 mod repeats;
 mod results;
 mod tenants;
@@ -271,6 +272,16 @@ cases! {
     approvals::approvals_end_with_their_run,
     /// A waiting call is taken over once.
     approvals::a_waiting_call_is_taken_once,
+    /// The handle of a remote call is shown until its step is stored; a later one replaces it.
+    remote_calls::a_remote_call_is_journaled_until_its_step,
+    /// The process that takes a run over finds the handle, and the one before is fenced.
+    remote_calls::a_remote_call_outlives_its_process,
+    /// A remote call is for the step that comes next, while the run is running.
+    remote_calls::a_remote_call_is_for_the_next_step_of_a_running_run,
+    /// The handle of a remote call is deleted with its thread.
+    remote_calls::a_remote_call_goes_with_its_run,
+    /// What is redacted may stand in a handle too.
+    remote_calls::redacting_an_item_removes_the_remote_call_of_its_run,
     /// Engines refuse calls and claims in the same words.
     refusals::refusals_of_calls_and_runs_are_worded_alike,
     /// A begin is known by its key first, then by the id of its run.
@@ -303,6 +314,7 @@ cases! {
     edges::a_place_that_was_published_empty_stays_empty,
     /// Everything, the last step, or an item: a node ends where it is told to.
     edges::a_publication_goes_as_far_as_it_is_told,
+    edges::a_publication_to_the_last_step_of_a_run_without_steps_makes_no_node,
     /// An approval that was given is used by the process that goes on with the run.
     edges::a_parked_run_goes_on_elsewhere_after_its_approval,
     /// An unpublished run cannot be published once the head has moved.

@@ -1,9 +1,10 @@
 use super::fixture::{Fixture, result, said_by_model, said_by_user, step};
 use crate::{
-    Anchor, Append, CallState, Claim, End, Error, Flush, Mode, NewItem, Publish, Step, StepNode,
-    Stopped, StoredEvent, Version,
+    Anchor, Append, CallState, Claim, End, Error, Flush, Mode, NewItem, Publish, RemoteCall, Step,
+    StepNode, Stopped, StoredEvent, Version,
 };
 use throughline_model::Message;
+use throughline_model::json::RawJson;
 
 /// Do it twice, and want the same answer.
 macro_rules! twice {
@@ -31,6 +32,11 @@ pub(super) async fn every_write_can_be_sent_again(f: &mut Fixture<'_>) {
             panic!("{begun:?}")
         };
         let lease = started.lease;
+        let remote = RemoteCall {
+            step: 0,
+            handle: RawJson::new("{}").unwrap(),
+        };
+        twice!(f.store.remote_call(&f.scope, lease, &remote));
         let mut first = step(0, &["a", "b"], CallState::Planned);
         first.node = (mode == Mode::PerCall).then(StepNode::default);
         twice!(f.store.step(&f.scope, lease, &first));

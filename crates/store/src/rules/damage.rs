@@ -1,7 +1,7 @@
 //! Whether what is stored is what was stored.
 
 use crate::digest::{self, Digest};
-use crate::{DamageSite, Error, ItemContent, ItemRef, Result, Tenant};
+use crate::{DamageSite, Error, ItemContent, ItemRef, Result, RunId, Tenant};
 
 /// What an item holds.
 pub(crate) enum DigestInput<'a> {
@@ -31,6 +31,22 @@ pub(crate) fn item(
     match found == stored {
         true => Ok(()),
         false => Err(Error::corrupt(at, detail)),
+    }
+}
+
+/// A remote call has the digest of its step and its handle.
+pub(crate) fn remote_call(
+    tenant: &Tenant,
+    run: RunId,
+    (step, handle): (u32, &str),
+    stored: Digest,
+) -> Result<()> {
+    match digest::remote_call(tenant, run, step, handle) == stored {
+        true => Ok(()),
+        false => {
+            let place = format!("the remote call of {run}");
+            Err(Error::corrupt(place, "its digest does not fit its bytes"))
+        }
     }
 }
 

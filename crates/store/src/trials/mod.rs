@@ -49,6 +49,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Begin,
+    RemoteCall,
     Step,
     Intend,
     Results,
@@ -81,6 +82,7 @@ impl Op {
         use Point as P;
         match self {
             Self::Begin => [Some(P::BeginPre), None, Some(P::BeginPost)],
+            Self::RemoteCall => [Some(P::CallPre), Some(P::CallCommitSent), Some(P::CallPost)],
             Self::Step => [Some(P::StepPre), Some(P::StepCommitSent), Some(P::StepPost)],
             Self::Intend => [Some(P::ToolPreIntent), None, Some(P::ToolPostIntent)],
             Self::Results => [

@@ -158,6 +158,6 @@ mod tests {
         ] {
             assert_eq!(read(nonsense), None, "{nonsense}");
         }
-        assert_eq!((Point::ALL.len(), Point::ABOVE.len()), (31, 10));
+        assert_eq!((Point::ALL.len(), Point::ABOVE.len()), (34, 10));
     }
 }

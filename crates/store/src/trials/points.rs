@@ -43,6 +43,12 @@ points! {
         LeaseRenew = "lease.renew",
         /// A write was refused because another process has the lease.
         LeaseLost = "lease.lost",
+        /// Before a remote call is recorded.
+        CallPre = "call.pre",
+        /// Its transaction is about to be committed.
+        CallCommitSent = "call.commit_sent",
+        /// It is committed.
+        CallPost = "call.post",
         /// Before a step is recorded.
         StepPre = "step.pre",
         /// Its transaction is about to be committed.

@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use throughline_store::{
     Anchor, Answer, ApprovalFilter, ApprovalState, Begin, Begun, CallResult, CallState, Claim,
     Decision, Effect, End, Ending, Error, Execution, Flush, Idempotency, Journal, Lease, Mode,
-    NewApproval, NewItem, NewThread, NodeRef, PlannedCall, Publish, Run, RunFilter, RunId,
-    RunState, Step, StepNode, Stopped, Store, StoredEvent, TenantScope, ThreadId, arguments_digest,
+    NewApproval, NewItem, NewThread, NodeRef, PlannedCall, Publish, RemoteCall, Run, RunFilter,
+    RunId, RunState, Step, StepNode, Stopped, Store, StoredEvent, TenantScope, ThreadId,
+    arguments_digest,
 };
 
 use super::{AgentEvent, DispatchMode, Script};
@@ -352,6 +353,7 @@ impl<T: EventSink> Driver<T> {
             return self.close(&held, &journal).await;
         }
         let mut next = journal.run.next_step;
+        let mut remote = journal.remote.clone();
         let open = journal
             .calls
             .iter()
@@ -361,13 +363,41 @@ impl<T: EventSink> Driver<T> {
         }
         while (next as usize) < held.script.rounds.len() {
             self.flush(&mut held).await?;
+            self.model(&held, next, remote.take()).await?;
             let fresh = self.step(&mut held, next).await?;
             if !self.calls(&mut held, &fresh, Some(next)).await? {
                 return Ok(());
             }
             next += 1;
         }
+        if !held.script.fails {
+            self.model(&held, next, remote.take()).await?;
+        }
         self.finish(&held, next).await
+    }
+
+    /// Calls the model for a step. A remote call that is under way is not made again: its answer
+    /// follows from the run.
+    async fn model(&self, held: &Held, step: u32, remote: Option<RemoteCall>) -> Result<(), Halt> {
+        let run = held.lease.run;
+        let call = Script::remote_call(run, step);
+        if let Some(found) = remote {
+            if found != call {
+                let what = format!("{run} waits for {found:?} at step {step}");
+                self.report(AgentEvent::Trouble { what });
+            }
+            return Ok(());
+        }
+        self.report(AgentEvent::Model { run, step });
+        if held.script.remote {
+            let record = async || {
+                let store = &self.store;
+                store.remote_call(&self.scope, held.lease, &call).await
+            };
+            self.operation(record).await?;
+            self.report(AgentEvent::RemoteCall { run, step });
+        }
+        Ok(())
     }
 
     async fn flush(&self, held: &mut Held) -> Result<(), Halt> {
@@ -380,10 +410,9 @@ impl<T: EventSink> Driver<T> {
         Ok(())
     }
 
-    /// Calls the model and records its calls.
+    /// Records what the model said, and its calls.
     async fn step(&self, held: &mut Held, no: u32) -> Result<Journal, Halt> {
         let run = held.lease.run;
-        self.report(AgentEvent::Model { run, step: no });
         let round = &held.script.rounds[no as usize];
         let ids: Vec<String> = round.iter().map(|call| call.id.clone()).collect();
         let planned = round.iter().map(|call| PlannedCall {
@@ -533,7 +562,6 @@ impl<T: EventSink> Driver<T> {
             self.report(AgentEvent::Failed { run });
             return Ok(());
         }
-        self.report(AgentEvent::Model { run, step });
         let publish = Publish {
             events: Some(events(held.next_event, 1)),
             ..Publish::new(step, NewItem::of(&[assistant(&held.script.answer)]))

@@ -38,6 +38,13 @@ pub enum AgentEvent {
         /// For which step.
         step: u32,
     },
+    /// The remote call of a step is recorded.
+    RemoteCall {
+        /// The run.
+        run: RunId,
+        /// For which step.
+        step: u32,
+    },
     /// A step is recorded.
     Step {
         /// The run.
@@ -130,6 +137,7 @@ impl fmt::Display for AgentEvent {
             }
             Self::Claimed { run } => write!(f, "claimed {run}"),
             Self::Model { run, step } => write!(f, "model {run} {step}"),
+            Self::RemoteCall { run, step } => write!(f, "remote_call {run} {step}"),
             Self::Step { run, step } => write!(f, "step {run} {step}"),
             Self::Tool {
                 run,
@@ -192,6 +200,10 @@ fn read(line: &str) -> Option<AgentEvent> {
         },
         "claimed" => AgentEvent::Claimed { run: run()? },
         "model" => AgentEvent::Model {
+            run: run()?,
+            step: number(1)?,
+        },
+        "remote_call" => AgentEvent::RemoteCall {
             run: run()?,
             step: number(1)?,
         },

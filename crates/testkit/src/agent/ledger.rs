@@ -16,6 +16,8 @@ struct Known {
     thread: Option<String>,
     mode: Option<Mode>,
     begun: bool,
+    /// The step of the last remote call.
+    remote: Option<u32>,
     steps: BTreeSet<u32>,
     results: BTreeSet<(u32, u32)>,
     events: u64,
@@ -156,6 +158,15 @@ impl Ledger {
                     self.wrong
                         .push(format!("step {step} of {run} was repeated"));
                 }
+                if !self.unordered && self.run(run).remote == Some(step) {
+                    self.wrong.push(format!(
+                        "the remote call of step {step} of {run} was repeated"
+                    ));
+                }
+            }
+            AgentEvent::RemoteCall { run, step } => {
+                let known = self.run(run);
+                known.remote = known.remote.max(Some(step));
             }
             AgentEvent::Step { run, step } => {
                 self.run(run).steps.insert(step);
@@ -344,6 +355,15 @@ fn check_run(store: &Store, run: RunId, known: &Known) -> Result<(), String> {
         .find(|step| **step >= journal.run.next_step)
     {
         return Err(format!("step {step} of {run} is lost"));
+    }
+    if let Some(step) = known.remote
+        && step >= journal.run.next_step
+        && journal.remote != Some(Script::remote_call(run, step))
+    {
+        let found = &journal.remote;
+        return Err(format!(
+            "the remote call of step {step} of {run} is {found:?}"
+        ));
     }
     for (step, position) in &known.results {
         let call = journal

@@ -1,6 +1,7 @@
 //! The actions of a run, which follow from its id.
 
-use throughline_store::{CallState, Effect, Mode, RunId};
+use throughline_model::json::RawJson;
+use throughline_store::{CallState, Effect, Mode, RemoteCall, RunId};
 
 use crate::Rng;
 
@@ -50,6 +51,8 @@ pub struct Script {
     pub mode: Mode,
     /// Whether it fails at its end instead.
     pub fails: bool,
+    /// Whether a remote service makes its model calls.
+    pub remote: bool,
 }
 
 impl Script {
@@ -89,7 +92,15 @@ impl Script {
             answer: format!("{hex} answer {}", size(&mut rng)),
             mode,
             fails: rng.chance(0.05),
+            remote: rng.chance(0.3),
         }
+    }
+
+    /// The remote call of a step, with the handle that the service gives it.
+    pub fn remote_call(run: RunId, step: u32) -> RemoteCall {
+        let handle = format!(r#"{{"response":"resp_{}_{step}"}}"#, run.to_hex());
+        let handle = RawJson::new(&handle).expect("it is an object");
+        RemoteCall { step, handle }
     }
 
     /// The texts that a reader sees when the whole run is published.

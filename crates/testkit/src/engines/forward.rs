@@ -9,7 +9,7 @@ use throughline_store::{
     Claim, ClaimInTurn, Cursor, End, Engine, EventNo, Flush, Fork, Idempotency, Import, Increment,
     ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord,
     OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published,
-    Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
+    Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
     TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 
@@ -95,6 +95,10 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "begin",
+        class: Class::Write,
+    },
+    Method {
+        name: "remote_call",
         class: Class::Write,
     },
     Method {
@@ -393,6 +397,16 @@ impl<P: Pass> Engine for Forward<P> {
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
         let call = self.inner.begin(scope, begin);
         self.pass.pass(Method::of("begin"), call).await
+    }
+
+    async fn remote_call(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        call: &RemoteCall,
+    ) -> Result<()> {
+        let call = self.inner.remote_call(scope, lease, call);
+        self.pass.pass(Method::of("remote_call"), call).await
     }
 
     async fn step(

@@ -114,8 +114,8 @@ fn r1_a_process_killed_at_any_point_loses_nothing_it_acknowledged() {
     let mut reached = BTreeSet::new();
     let mut audit = Audit::default();
     let mut polls = 0;
-    // 62 places, nearly 15 times each, at `THROUGHLINE_SCALE=20`; about one in nine is not reached.
-    property("r1 planned kills", 46, |rng: &mut Rng, _| {
+    // 68 places, nearly 15 times each, at `THROUGHLINE_SCALE=20`; about one in nine is not reached.
+    property("r1 planned kills", 50, |rng: &mut Rng, _| {
         let (mode, point) = places[next % places.len()];
         let pass = 1 + rng.below(if next < places.len() { 3 } else { 12 });
         next += 1;

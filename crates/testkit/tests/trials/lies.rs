@@ -4,7 +4,8 @@ use throughline_testkit::{Scratch, property};
 use crate::trials::worker::Worker;
 
 /// Every commit point, with every way to report a wrong outcome.
-const PLAN: &str = "begin.pre=fail@%9,begin.post=lie@%9,step.pre=fail@%9,step.commit_sent=lie@%5,step.post=lie@%9,\
+const PLAN: &str = "begin.pre=fail@%9,begin.post=lie@%9,call.pre=fail@%9,\
+    call.commit_sent=lie@%5,call.post=lie@%9,step.pre=fail@%9,step.commit_sent=lie@%5,step.post=lie@%9,\
     tool.pre_intent=fail@%9,tool.post_intent=lie@%9,result.pre=fail@%9,result.commit_sent=lie@%5,result.post=lie@%9,\
     publish.pre=fail@%9,publish.mid=fail@%9,publish.commit_sent=lie@%5,publish.post=lie@%9,event.append=fail@%9,\
     event.flush=lie@%9,park.pre=fail@%9,park.post=lie@%9,answer.pre=fail@%9,answer.commit_sent=lie@%5,\

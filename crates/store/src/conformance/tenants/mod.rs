@@ -72,6 +72,7 @@ const OPERATIONS: &[(&str, With)] = {
         ("append", Case("tenants_add_items_to_their_own_threads")),
         ("redact", Case("tenants_redact_their_own_items")),
         ("begin", Case("tenants_begin_runs_under_the_same_names")),
+        ("remote_call", Case("tenants_write_to_their_own_runs")),
         ("step", Case("tenants_write_to_their_own_runs")),
         ("intend", Case("tenants_write_to_their_own_runs")),
         ("ask", Case("tenants_answer_their_own_approvals")),

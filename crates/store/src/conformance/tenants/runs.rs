@@ -38,6 +38,11 @@ pub(in crate::conformance) async fn tenants_write_to_their_own_runs(f: &mut Fixt
             store.step(scope, first(run), &step).await
         })
         .await;
+        let call = me.remote_call(1);
+        alike("remote_call", &theirs, &unmade, async |run| {
+            store.remote_call(scope, first(run), &call).await
+        })
+        .await;
         alike("intend", &theirs, &unmade, async |run| {
             store.intend(scope, first(run), 0, &[PLANNED]).await
         })
@@ -79,6 +84,11 @@ pub(in crate::conformance) async fn tenants_write_to_their_own_runs(f: &mut Fixt
         store.intend(scope, me.lease, 0, &[PLANNED]).await.unwrap();
         let results = [result(0, PLANNED, "a"), result(0, WAITING, "b")];
         store.results(scope, me.lease, &results).await.unwrap();
+        let call = me.remote_call(1);
+        store.remote_call(scope, me.lease, &call).await.unwrap();
+        let journal = store.journal(scope, me.lease.run).await.unwrap();
+        assert_eq!(journal.remote, Some(call));
+        other.still_sees(&before).await;
         let asking = Step {
             events: Some(me.events(2)),
             dequeue: vec![other.queued],

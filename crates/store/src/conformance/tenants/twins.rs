@@ -7,8 +7,9 @@ use throughline_model::json::RawJson;
 use crate::conformance::fixture::{Fixture, said_by_model, said_by_user, step, texts};
 use crate::{
     Alias, Anchor, ApprovalFilter, ApprovalId, At, Authority, Begin, CallState, Flush, Idempotency,
-    ItemNo, Lease, NewApproval, NewThread, NodeId, NodeRef, Publish, QueueNo, Result, RunFilter,
-    RunId, Span, Step, StoredEvent, Tenant, ThreadFilter, ThreadId, Version, arguments_digest,
+    ItemNo, Lease, NewApproval, NewThread, NodeId, NodeRef, Publish, QueueNo, RemoteCall, Result,
+    RunFilter, RunId, Span, Step, StoredEvent, Tenant, ThreadFilter, ThreadId, Version,
+    arguments_digest,
 };
 
 /// One of two tenants. What it has under a name of its own is all that the other cannot have.
@@ -277,6 +278,14 @@ impl<'h> Twin<'h> {
         both.approvals = vec![self.asked(approval, no, WAITING)];
         both.note = Some(self.json());
         both
+    }
+
+    /// A remote call for a step, with its word in the handle.
+    pub(super) fn remote_call(&self, step: u32) -> RemoteCall {
+        RemoteCall {
+            step,
+            handle: self.json(),
+        }
     }
 
     /// An approval for a call.

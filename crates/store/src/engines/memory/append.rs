@@ -284,6 +284,7 @@ impl Transaction<'_> {
             steps: Vec::new(),
             calls: Vec::new(),
             unanswered: 0,
+            remote: None,
             flushes: Vec::new(),
             answer: None,
         }

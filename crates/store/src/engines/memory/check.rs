@@ -2,15 +2,17 @@
 
 use crate::digest::{self, NodeFields};
 use crate::{
-    Checked, Damage, DamageSite, Error, ItemRef, OnProgress, Position, Progress, Result, RunId,
-    Tenant, rules,
+    Checked, Damage, DamageSite, Error, ItemRef, OnProgress, Position, Progress, RemoteCall,
+    Result, RunId, Tenant, rules,
 };
 
 use crate::rules::damage::DigestInput;
 
 use super::Memory;
 use super::read::Stretch;
-use super::schema::{Node, Row, RunRow, Stage, StoredContent, TenantTables, Timeline};
+use super::schema::{
+    Node, RemoteCallRow, Row, RunRow, Stage, StoredContent, TenantTables, Timeline,
+};
 
 /// How many rows are checked between two reports of progress.
 const PROGRESS_EVERY: u64 = 256;
@@ -172,6 +174,9 @@ impl TenantTables {
                 checked.damage.push(self.damage_of(run.thread, error));
             }
         }
+        if let Err(error) = self.remote_call(run) {
+            checked.damage.push(self.damage_of(run.thread, error));
+        }
         for node in &run.nodes {
             let stored = self.node(node.at);
             if !stored.is_ok_and(|stored| stored.id.run == id && stored.id.step == node.step) {
@@ -260,6 +265,16 @@ impl TenantTables {
         let tokens = items.filter_map(|(no, _)| run.item(no).map(|item| self.tokens(item)));
         let sum = before + tokens.map(u64::from).sum::<u64>();
         rules::damage::total(node.site(), node.tokens, sum)
+    }
+
+    /// The remote call of a run that is under way, compared with its digest.
+    pub(super) fn remote_call(&self, run: &RunRow) -> Result<Option<RemoteCall>> {
+        let Some(RemoteCallRow { call, digest }) = &run.remote else {
+            return Ok(None);
+        };
+        let content = (call.step, call.handle.get());
+        rules::damage::remote_call(&self.tenant, run.id, content, *digest)?;
+        Ok(rules::remote_call::current(call.clone(), run.next_step))
     }
 
     /// Compare an item with its digest.

@@ -93,10 +93,12 @@ impl Transaction<'_> {
             .ok_or_else(|| missing_row("an item"))?;
         if let StoredContent::Present(said) = &item.what {
             item.what = StoredContent::Redacted(said.clone().emptied(), redaction);
-            // The same words may have been sent as events.
-            for flush in &mut self.run_mut(first.run)?.flushes {
+            // The same words may have been sent as events, or stand in the handle of a remote call.
+            let run = self.run_mut(first.run)?;
+            for flush in &mut run.flushes {
                 *flush = flush.emptied();
             }
+            run.remote = None;
         }
         Ok(())
     }
@@ -194,6 +196,7 @@ impl TenantTables {
         };
         run.flushes = Vec::new();
         run.steps = Vec::new();
+        run.remote = None;
         run.note = None;
         let approvals: Vec<_> = run.calls.iter().filter_map(|call| call.approval).collect();
         let request = run.request.take();

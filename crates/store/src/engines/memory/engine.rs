@@ -13,9 +13,9 @@ use crate::{
     Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
     Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval,
     NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position,
-    Profile, Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting,
-    Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode,
-    Version, Waiter, WaiterNo, rules,
+    Profile, Publish, Published, Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter,
+    RunId, Setting, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch,
+    TreeNode, Version, Waiter, WaiterNo, rules,
 };
 
 use super::{MAX_READ, Memory};
@@ -145,6 +145,15 @@ impl Engine for Memory {
 
     async fn begin(&self, scope: &TenantScope, begin: &Begin) -> Result<Begun> {
         self.transaction(scope, |tx| tx.begin(begin))
+    }
+
+    async fn remote_call(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        call: &RemoteCall,
+    ) -> Result<()> {
+        self.transaction(scope, |tx| tx.remote_call(lease, call))
     }
 
     async fn step(

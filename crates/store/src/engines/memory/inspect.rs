@@ -67,6 +67,7 @@ impl Transaction<'_> {
                 .iter()
                 .map(|call| self.execution(id, call))
                 .collect(),
+            remote: self.tables.remote_call(run)?,
         })
     }
 

@@ -4,11 +4,11 @@ use crate::rules::calls::{AskedBefore, IntendedCall, Intent, StoredResult};
 use crate::rules::lease::{ClaimedRun, WorkedTime};
 use crate::{
     ApprovalState, CallRef, CallResult, CallState, Claim, ClaimInTurn, End, Flush, ItemNo, ItemRef,
-    Lease, NewApproval, Result, Run, RunId, RunState, Started, rules,
+    Lease, NewApproval, RemoteCall, Result, Run, RunId, RunState, Started, digest, rules,
 };
 
 use super::Transaction;
-use super::schema::{CallRow, ItemRow, RunRow, missing_row};
+use super::schema::{CallRow, ItemRow, RemoteCallRow, RunRow, missing_row};
 
 /// A result that is to be stored.
 pub(super) struct NewResult {
@@ -32,6 +32,21 @@ impl Transaction<'_> {
         let run = self.leased(lease)?;
         rules::lease::running(run.id, run.state)?;
         Ok(run)
+    }
+
+    pub(super) fn remote_call(&mut self, lease: Lease, call: &RemoteCall) -> Result<()> {
+        let run = self.leased(lease)?;
+        rules::remote_call::check(run.id, run.state, run.next_step, call)?;
+        let tenant = &self.tables.tenant;
+        let digest = digest::remote_call(tenant, run.id, call.step, call.handle.get());
+        let now = self.now;
+        let run = self.run_mut(lease.run)?;
+        run.progress = now;
+        run.remote = Some(RemoteCallRow {
+            call: call.clone(),
+            digest,
+        });
+        Ok(())
     }
 
     pub(super) fn intend(&mut self, lease: Lease, step: u32, positions: &[u32]) -> Result<()> {

@@ -108,7 +108,10 @@ impl Transaction<'_> {
         let items = self.items(run.id, first, &publish.items)?;
         let last = rules::items::after(run.last_item(), items.len())?;
         let end = match rules::publish::is_to_last_step(publish) {
-            true => run.last_of_steps(),
+            true => match run.has_steps() {
+                true => run.last_of_steps(),
+                false => 0,
+            },
             false => {
                 let filled = results.iter().map(|result| result.no);
                 let added = if items.is_empty() { 0 } else { last };
@@ -386,6 +389,10 @@ impl RunRow {
     }
 
     /// The last item of the last step that has any, or of the input.
+    fn has_steps(&self) -> bool {
+        self.steps.iter().any(|step| step.items > 0)
+    }
+
     fn last_of_steps(&self) -> ItemNo {
         let step = self.steps.iter().rev().find(|step| step.items > 0);
         step.map_or(self.inputs, |step| step.first + step.items - 1)

@@ -16,8 +16,8 @@ use crate::rules::lease::WorkedTime;
 use crate::{
     Alias, ApprovalId, ApprovalState, ArgumentsDigest, CallRef, CallState, Effect, Error, Flush,
     Idempotency, ItemContent, ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position,
-    Published, Queued, Redaction, RunId, RunKind, RunState, State, Tenant, TenantScope, ThreadId,
-    Version,
+    Published, Queued, Redaction, RemoteCall, RunId, RunKind, RunState, State, Tenant, TenantScope,
+    ThreadId, Version,
 };
 
 use super::lease::Owner;
@@ -202,6 +202,8 @@ pub(super) struct RunRow {
     pub(super) calls: Vec<CallRow>,
     /// Calls without a stored result.
     pub(super) unanswered: u32,
+    /// The remote call that was journaled last; out of date once its step is stored.
+    pub(super) remote: Option<RemoteCallRow>,
     pub(super) flushes: Vec<Flush>,
     /// What its last publication was answered with.
     pub(super) answer: Option<Published>,
@@ -239,6 +241,12 @@ pub(super) struct CallRow {
     pub(super) approval: Option<ApprovalId>,
     pub(super) taken_by: Option<RunId>,
     pub(super) ends: bool,
+}
+
+/// A remote call and its digest.
+pub(super) struct RemoteCallRow {
+    pub(super) call: RemoteCall,
+    pub(super) digest: Digest,
 }
 
 pub(super) struct ItemRow {

@@ -19,8 +19,8 @@ use super::ops::publish::PreparedPublish;
 use super::ops::read::Reading;
 use super::ops::steps::PreparedStep;
 use super::ops::{
-    append, approvals, begin, calls, check, import, journal, lists, publish, purge, runs, settle,
-    steps, threads, wait_queue,
+    append, approvals, begin, calls, check, import, journal, lists, publish, purge, remote_call,
+    runs, settle, steps, threads, wait_queue,
 };
 use super::rows::find;
 use super::rows::flag;
@@ -33,9 +33,9 @@ use crate::{
     Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Idempotency,
     Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId,
     NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress,
-    Publish, Published, Purged, QueueNo, Queued, Result, Run, RunFilter, RunId, Setting, Span,
-    Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version,
-    Waiter, WaiterNo,
+    Publish, Published, Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter, RunId,
+    Setting, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch,
+    TreeNode, Version, Waiter, WaiterNo,
 };
 
 impl Sqlite {
@@ -296,6 +296,20 @@ impl Engine for Sqlite {
         let scope = scope.clone();
         self.shared
             .write(Op::Begin, move |tx| begin::begin(tx, &scope, &prepared))
+            .await
+    }
+
+    async fn remote_call(
+        &self,
+        scope: &TenantScope,
+        lease: Lease,
+        call: &RemoteCall,
+    ) -> Result<()> {
+        let (scope, call) = (scope.clone(), call.clone());
+        self.shared
+            .write(Op::RemoteCall, move |tx| {
+                remote_call::store(tx, &scope, lease, &call)
+            })
             .await
     }
 

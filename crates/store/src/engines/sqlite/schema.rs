@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -41,6 +41,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration { to: 5, sql: COUNTS },
     Migration { to: 6, sql: LINES },
+    Migration {
+        to: 7,
+        sql: REMOTE_CALLS,
+    },
 ];
 
 /// `run.worked`: for how long the run was worked on before its present owner had it, in
@@ -66,6 +70,12 @@ ALTER TABLE node RENAME COLUMN tokens TO units;
 const LINES: &str = "
 CREATE TABLE waiter(no INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL, run BLOB NOT NULL, owner INTEGER NOT NULL) STRICT;
 CREATE INDEX waiter_thread ON waiter(thread);
+";
+
+/// The remote call that a run journaled last: `step` is the one that its answer becomes. A row whose
+/// step is stored is out of date; it is overwritten by the next remote call, or goes with its run.
+const REMOTE_CALLS: &str = "
+CREATE TABLE remote_call(run INTEGER PRIMARY KEY, step INTEGER NOT NULL, handle TEXT NOT NULL, digest BLOB NOT NULL) STRICT;
 ";
 
 /// Numbers of timelines are never given twice: a process that remembers one must not meet another. What was

@@ -46,6 +46,7 @@ pub(crate) fn check(conn: &Connection, tell: &mut dyn FnMut(Progress)) -> OpResu
     check.timelines()?;
     check.items()?;
     check.states()?;
+    check.remote_calls()?;
     check.references()?;
     check.events()?;
     let (done, total) = (check.done, check.total);
@@ -336,6 +337,27 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn remote_calls(&mut self) -> OpResult<()> {
+        let sql = "SELECT r.id, r.tenant, c.step, c.handle, c.digest, t.id FROM remote_call c LEFT JOIN run r ON r.run=c.run
+          LEFT JOIN thread t ON t.thread=r.thread";
+        let mut statement = self.conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let run: Option<[u8; 16]> = row.get(0)?;
+            let tenant: Option<i64> = row.get(1)?;
+            let thread: Option<String> = row.get(5)?;
+            let tenant = tenant.and_then(|tenant| self.tenants.get(&tenant)).cloned();
+            let checked = match (run.map(RunId::from_bytes), &tenant) {
+                (Some(run), Some(tenant)) => remote_call(row, tenant, run)
+                    .map_err(|error| error.of(format!("the remote call of {run}"))),
+                _ => Err(corrupt("a remote call", "its run is missing")),
+            };
+            let name = tenant.as_ref().map(Tenant::as_str);
+            self.take(checked, name, thread.as_deref())?;
+        }
+        Ok(())
+    }
+
     fn events(&mut self) -> OpResult<()> {
         for wrong in events::check(self.conn)? {
             self.take(Err(wrong), None, None)?;
@@ -395,6 +417,17 @@ struct TimelineRow {
     tenant: Option<i64>,
     thread: Option<String>,
     deleted: bool,
+}
+
+/// Check the remote call in a row of [`Check::remote_calls`].
+fn remote_call(row: &rusqlite::Row<'_>, tenant: &Tenant, run: RunId) -> OpResult<()> {
+    let (step, handle, stored): (u32, String, Digest) = (row.get(2)?, row.get(3)?, row.get(4)?);
+    Ok(rules::damage::remote_call(
+        tenant,
+        run,
+        (step, &handle),
+        stored,
+    )?)
 }
 
 /// Check that the total of a node is that of the node before and what its items count as.

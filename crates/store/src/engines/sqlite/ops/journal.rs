@@ -7,6 +7,7 @@ use crate::engines::sqlite::events;
 use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::ops::calls::ENDS;
 use crate::engines::sqlite::ops::read::Reading;
+use crate::engines::sqlite::ops::remote_call;
 use crate::engines::sqlite::rows::branch::{journal_entries, run_items};
 use crate::engines::sqlite::rows::find::{any_run, is_reached, node_of, shown_run};
 use crate::engines::sqlite::rows::sql::{one, prepare};
@@ -54,6 +55,7 @@ fn journal_of(reading: &Reading<'_>, row: &RunRow) -> OpResult<Journal> {
         entries: journal_entries(&items)?,
         steps: steps(conn, row)?,
         calls: calls(reading, row)?,
+        remote: remote_call::current(conn, reading.scope.tenant(), row)?,
     })
 }
 

@@ -16,6 +16,7 @@ pub(super) mod open;
 pub(super) mod publish;
 pub(super) mod purge;
 pub(super) mod read;
+pub(super) mod remote_call;
 pub(super) mod runs;
 pub(super) mod settle;
 pub(super) mod steps;

@@ -33,11 +33,15 @@ pub(crate) struct PreparedPublish {
     pub(crate) state: Option<NewState>,
 }
 
+/// The last item of the last step; none if there is no step.
+fn last_of_any_step(tx: &Tx<'_>, live: &CachedRun) -> OpResult<Option<u32>> {
+    let sql = "SELECT first + items - 1 FROM step WHERE run=? AND items>0 ORDER BY no DESC LIMIT 1";
+    one(tx.conn, sql, [live.row], |row| row.get(0))
+}
+
 /// The last item of the last step; the last input if there is no step.
 pub(crate) fn last_of_steps(tx: &Tx<'_>, live: &CachedRun) -> OpResult<u32> {
-    let sql = "SELECT first + items - 1 FROM step WHERE run=? AND items>0 ORDER BY no DESC LIMIT 1";
-    let last: Option<u32> = one(tx.conn, sql, [live.row], |row| row.get(0))?;
-    Ok(last.unwrap_or(live.inputs))
+    Ok(last_of_any_step(tx, live)?.unwrap_or(live.inputs))
 }
 
 /// Whether calls of a run have no result, apart from those that are filled in now.
@@ -139,7 +143,7 @@ fn plan(
     };
     let stored_last = filled.fold(marked.max(added), u32::max);
     let to = match rules::publish::is_to_last_step(publish) {
-        true => last_of_steps(tx, live)?,
+        true => last_of_any_step(tx, live)?.unwrap_or(0),
         false => stored_last,
     };
     let new = places.iter().filter(|place| place.is_new).count();

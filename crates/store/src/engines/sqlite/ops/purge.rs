@@ -87,7 +87,8 @@ pub(crate) fn purge(tx: &mut Tx<'_>, limit: usize) -> OpResult<Purged> {
         || !rows(tx.conn, old, now, 1)?.is_empty()
         || !rows(tx.conn, late, day, 1)?.is_empty();
     sweep.purged.more = more;
-    if sweep.purged.items > 0 {
+    // A run without items may have had a request or a remote call.
+    if sweep.purged.items > 0 || !sweep.runs.is_empty() {
         tx.after_commit(CacheUpdate::Erased);
     }
     Ok(sweep.purged)
@@ -263,6 +264,7 @@ fn drop_run(conn: &Connection, run: i64, sweep: &mut Sweep) -> OpResult<()> {
     for sql in [
         "DELETE FROM step WHERE run=?",
         "DELETE FROM call WHERE run=?",
+        "DELETE FROM remote_call WHERE run=?",
         "DELETE FROM run_event WHERE run=?",
         "DELETE FROM state WHERE run=?",
         "DELETE FROM approval WHERE run=?",

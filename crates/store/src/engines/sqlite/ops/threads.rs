@@ -201,6 +201,11 @@ pub(crate) fn mark_deleted(tx: &mut Tx<'_>, thread: i64) -> OpResult<()> {
     run_sql(conn, "DELETE FROM queue WHERE thread=?", [thread])?;
     run_sql(conn, "DELETE FROM waiter WHERE thread=?", [thread])?;
     run_sql(conn, "DELETE FROM approval WHERE thread=?", [thread])?;
+    let sql = "DELETE FROM remote_call WHERE run IN (SELECT run FROM run WHERE thread=? AND live IS NOT NULL)";
+    if run_sql(conn, sql, [thread])? > 0 {
+        // A fork may keep the run, so it is not left to the sweep.
+        tx.after_commit(CacheUpdate::Erased);
+    }
     // A higher epoch: whatever is remembered of them elsewhere no longer fits.
     let sql = "UPDATE run SET live=NULL, state=9, epoch=epoch+1, owner=NULL WHERE thread=? AND live IS NOT NULL";
     run_sql(conn, sql, [thread])?;
@@ -286,6 +291,7 @@ pub(crate) fn redact(
             (run, no),
         )?;
         events::redact(tx, run)?;
+        run_sql(tx.conn, "DELETE FROM remote_call WHERE run=?", [run])?;
         tx.after_commit(CacheUpdate::Erased);
     }
     Ok(())

@@ -11,8 +11,8 @@ use super::{Fixture, block_on};
 use crate::{
     AfterTurn, Anchor, Answer, ApprovalFilter, At, CallResult, CallState, Claim, ClaimInTurn,
     Decision, End, Engine, Flush, Fork, Idempotency, ItemRef, Mode, NewApproval, NewItem,
-    NewThread, NodeRef, PlannedCall, RunFilter, Span, Step, StepNode, Stopped, StoredEvent,
-    ThreadFilter, ThreadId, ThreadPatch, Version, arguments_digest,
+    NewThread, NodeRef, PlannedCall, RemoteCall, RunFilter, Span, Step, StepNode, Stopped,
+    StoredEvent, ThreadFilter, ThreadId, ThreadPatch, Version, arguments_digest,
 };
 
 /// Statements that were prepared in this process, and how often each was prepared anew.
@@ -131,6 +131,11 @@ fn work(f: &Fixture) {
                 ..Step::default()
             };
             let lease = started.lease;
+            let remote = RemoteCall {
+                step: 0,
+                handle: RawJson::new("{}").unwrap(),
+            };
+            s.remote_call(scope, lease, &remote).await.unwrap();
             s.step(scope, lease, &step).await.unwrap();
             s.park(scope, lease, None).await.unwrap();
             let yes = Answer {

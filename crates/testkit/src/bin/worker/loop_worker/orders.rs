@@ -255,9 +255,7 @@ impl Orders {
     /// `own THREAD service|local`
     async fn own(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let owner = match order.word(0)? {
-            "service" => Owner::Service {
-                upstream: order.word(1)?.to_owned(),
-            },
+            "service" => Owner::service(order.word(1)?),
             _ => Owner::Local,
         };
         let set = thread.set_owner(owner).await;
