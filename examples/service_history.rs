@@ -74,9 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder(Keeper::new()).build()?;
     let thread = Thread::new();
     // The owner is explicit: without this the run is refused.
-    let owner = Owner::Service {
-        upstream: "keeper".to_owned(),
-    };
+    let owner = Owner::service("keeper");
     thread.set_owner(owner).await?;
     for input in ["The tide is at four.", "And tomorrow?"] {
         let outcome = agent.run_on(&thread, input).await?;

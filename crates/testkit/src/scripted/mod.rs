@@ -5,7 +5,7 @@ mod storing;
 #[cfg(test)]
 mod tests;
 
-pub use storing::{Ids, StoringService};
+pub use storing::{Ids, LostHow, LostStream, StoringService};
 pub use throughline::testing::{
     CallMode as Reading, RecordedCall as Asked, RecordedOwner as KeptBy, ReplyPart as Chunk,
     ScriptedClient, ScriptedReply as Step,

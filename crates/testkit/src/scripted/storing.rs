@@ -2,11 +2,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use throughline::ChatClient;
 use throughline::client::{
-    Abilities, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, StoresHistory,
+    Abilities, CallStatus, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner,
+    StoredConversations, StoresHistory, VendorDeletion,
 };
+use throughline::model::json::{self, RawJson};
 use throughline::model::{Event, Fold, Message, Pairing, Response};
 
 use super::{ScriptedClient, Step};
@@ -30,6 +32,9 @@ pub enum Ids {
 /// with [`Step::kept_as`] has that id.
 ///
 /// A request with a caller-owned history is stored only by a service that always stores.
+///
+/// A stored answer can be looked up by the handle that its stream announces. With
+/// [`StoringService::lose_stream`] the service finishes an answer whose stream breaks.
 pub struct StoringService {
     script: ScriptedClient,
     held: Arc<Mutex<Held>>,
@@ -40,6 +45,41 @@ pub struct StoringService {
 struct Held {
     conversations: BTreeMap<String, Vec<Message>>,
     made: usize,
+    /// What became of each accepted call, by its handle.
+    accepted: Vec<Accepted>,
+    /// Streams that break, by the number of the call among the accepted ones.
+    lost: BTreeMap<usize, LostStream>,
+    look_ups: usize,
+    deleted: Vec<String>,
+}
+
+/// An accepted call.
+struct Accepted {
+    answer: Option<Response>,
+    /// How many look-ups are told that the service still works on it.
+    running: usize,
+}
+
+/// A stream that breaks while the service goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostStream {
+    /// How many events arrive; the second one has the handle.
+    pub after: usize,
+    /// What the client sees then.
+    pub then: LostHow,
+    /// How many look-ups are told that the service still works on the answer.
+    pub running: usize,
+    /// Whether the service has the answer in the end.
+    pub is_answered: bool,
+}
+
+/// How a stream breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostHow {
+    /// Nothing more comes.
+    Hangs,
+    /// The connection is cut.
+    Cut,
 }
 
 /// How an answer is stored.
@@ -105,6 +145,33 @@ impl StoringService {
     /// Forgets a conversation, as vendors do after a while.
     pub fn forget(&self, id: &str) {
         lock(&self.held).conversations.remove(id);
+    }
+
+    /// Makes the stream of a call break, by its number among the accepted calls, from 0.
+    pub fn lose_stream(&self, call: usize, lost: LostStream) {
+        lock(&self.held).lost.insert(call, lost);
+    }
+
+    /// How often an answer was asked for.
+    pub fn look_ups(&self) -> usize {
+        lock(&self.held).look_ups
+    }
+
+    /// The ids that were deleted, in order.
+    pub fn deleted(&self) -> Vec<String> {
+        lock(&self.held).deleted.clone()
+    }
+
+    /// Accepts a call; returns its handle, and how its stream breaks.
+    fn accept(&self) -> (usize, Option<LostStream>) {
+        let mut held = lock(&self.held);
+        let handle = held.accepted.len();
+        held.accepted.push(Accepted {
+            answer: None,
+            running: 0,
+        });
+        let lost = held.lost.remove(&handle);
+        (handle, lost)
     }
 
     /// Validates a request; returns how its answer is stored, if it is.
@@ -205,20 +272,126 @@ impl ChatClient for StoringService {
         Ok(response)
     }
 
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        let stores = self.abilities().stores_history != StoresHistory::Never;
+        stores.then_some(self as &dyn StoredConversations)
+    }
+
     async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let mut keeping = self.admit(request)?;
+        let keeping = self.admit(request)?;
         let events = self.script.stream(request).await?;
-        let mut fold = Fold::new();
-        let kept = events.map(move |event| {
-            let mut event = event?;
-            fold.push(event.clone());
-            if let Event::Finished { service, .. } = &mut event
-                && let Some(keeping) = keeping.take()
-            {
-                *service = keeping.keep(std::mem::take(&mut fold).finish());
+        let Some(keeping) = keeping else {
+            return Ok(events);
+        };
+        let (handle, lost) = self.accept();
+        let answer = Answering {
+            held: Arc::clone(&self.held),
+            handle,
+            keeping: Some(keeping),
+            fold: Fold::new(),
+        };
+        let whole = answer.over(events);
+        let Some(lost) = lost else {
+            return Ok(whole);
+        };
+        // The service works on, whatever becomes of the stream.
+        let events: Vec<Result<Event, ClientError>> = whole.collect().await;
+        let mut held = lock(&self.held);
+        let accepted = &mut held.accepted[handle];
+        accepted.running = lost.running;
+        if !lost.is_answered {
+            accepted.answer = None;
+        }
+        drop(held);
+        let arrived = stream::iter(events.into_iter().take(lost.after));
+        Ok(match lost.then {
+            LostHow::Hangs => Box::pin(arrived.chain(stream::pending())),
+            LostHow::Cut => {
+                let upstream = &self.abilities().upstream;
+                let cut = ClientError::new(ErrorKind::Cut, upstream, "the connection was cut");
+                Box::pin(arrived.chain(stream::iter([Err(cut)])))
             }
-            Ok(event)
+        })
+    }
+}
+
+/// An answer that is stored when it has ended.
+struct Answering {
+    held: Arc<Mutex<Held>>,
+    handle: usize,
+    keeping: Option<Keeping>,
+    fold: Fold,
+}
+
+impl Answering {
+    /// The events of the answer, with its handle behind the first.
+    fn over(mut self, events: EventStream) -> EventStream {
+        let handle = RawJson::object(|object| drop(object.number("answer", self.handle as u64)));
+        let mut accepted = Some(Event::Accepted { handle });
+        let events = events.flat_map(move |event| {
+            let event = event.map(|event| self.seen(event));
+            let accepted = accepted.take().map(Ok);
+            stream::iter([Some(event), accepted].into_iter().flatten())
         });
-        Ok(Box::pin(kept))
+        Box::pin(events)
+    }
+
+    fn seen(&mut self, mut event: Event) -> Event {
+        self.fold.push(event.clone());
+        if let Event::Finished { service, .. } = &mut event
+            && let Some(keeping) = self.keeping.take()
+        {
+            let mut response = std::mem::take(&mut self.fold).finish();
+            *service = keeping.keep(response.clone());
+            response.service.clone_from(service);
+            lock(&self.held).accepted[self.handle].answer = Some(response);
+        }
+        event
+    }
+}
+
+#[async_trait]
+impl StoredConversations for StoringService {
+    async fn read(&self, id: &str) -> Result<Vec<Message>, ClientError> {
+        let held = lock(&self.held);
+        held.conversations.get(id).cloned().ok_or_else(|| {
+            let upstream = &self.script.abilities().upstream;
+            let message = format!("there is no conversation {id}");
+            ClientError::new(ErrorKind::NotFound, upstream, message)
+        })
+    }
+
+    async fn delete(&self, id: &str) -> Result<VendorDeletion, ClientError> {
+        let mut held = lock(&self.held);
+        Ok(match held.conversations.remove(id) {
+            Some(_) => {
+                held.deleted.push(id.to_owned());
+                VendorDeletion::Deleted
+            }
+            None => VendorDeletion::Absent,
+        })
+    }
+
+    async fn look_up(&self, handle: &RawJson) -> Result<CallStatus, ClientError> {
+        let mut held = lock(&self.held);
+        held.look_ups += 1;
+        let number = json::parse(handle.get()).ok();
+        let number = number.and_then(|value| value.get("answer")?.as_u64());
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        let accepted = number.and_then(|number| held.accepted.get_mut(number));
+        let lost = |reason: &str| CallStatus::Lost {
+            reason: reason.to_owned(),
+        };
+        Ok(match accepted {
+            None => lost("there is no such answer"),
+            Some(accepted) if accepted.running > 0 => {
+                accepted.running -= 1;
+                CallStatus::Running
+            }
+            Some(accepted) => match &accepted.answer {
+                Some(answer) => CallStatus::Answered(Box::new(answer.clone())),
+                None => lost("the answer was given up"),
+            },
+        })
     }
 }

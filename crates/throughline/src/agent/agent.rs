@@ -53,13 +53,19 @@ impl Agent {
         Run::begin(&self.inner, &self.new_thread(), input.into())
     }
 
-    /// Makes a new thread in the agent's store, or in memory if the agent has none.
+    /// Makes a new thread in the agent's store, or in memory if the agent has none. Its history has
+    /// the owner that [`AgentBuilder::new_threads_owned_by`] chose.
     pub fn new_thread(&self) -> Thread {
         let id = self.inner.ids.thread();
-        match &self.inner.threads {
+        let owner = self.inner.owner.as_ref().map(|owner| owner(&id));
+        let thread = match &self.inner.threads {
             Some(threads) => threads.make(NewThread::new(id)),
             None => Thread::with_id(id),
+        };
+        if let Some(owner) = owner {
+            thread.set_first_owner(owner);
         }
+        thread
     }
 
     /// The threads of the agent's store.

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_model::Settings;
-use throughline_store::{Clock, Ids, Store, SystemClock};
+use throughline_store::{Clock, Ids, Store, SystemClock, ThreadId};
 use tokio_util::task::TaskTracker;
 
 use super::Agent;
 use crate::client::ChatClient;
 use crate::prompt::Compaction;
-use crate::run::setup::{AgentSetup, Answers, BuildError, Details, check_providers};
+use crate::run::setup::{AgentSetup, Answers, BuildError, Details, OwnerOfThread, check_providers};
 use crate::run::{Calling, Limits};
 use crate::run::{ContextProvider, MessageFilter};
 use crate::telemetry::{Metrics, Recording, Telemetry};
-use crate::thread::{HistoryPolicy, MessageStore, Persistence, Threads};
+use crate::thread::{HistoryPolicy, MessageStore, Owner, Persistence, Threads};
 use crate::tool::{Dependencies, Tool, ToolSet};
 
 /// Builds an [`Agent`].
@@ -43,6 +43,7 @@ pub struct AgentBuilder {
     filters: Vec<Arc<dyn MessageFilter>>,
     message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
     sub_agent: String,
+    owner: Option<OwnerOfThread>,
     as_is: bool,
     answers: Answers,
     approval_time: Option<Duration>,
@@ -74,6 +75,7 @@ impl AgentBuilder {
             filters: Vec::new(),
             message_stores: BTreeMap::new(),
             sub_agent: String::new(),
+            owner: None,
             as_is: false,
             answers: Answers::Streamed,
             approval_time: None,
@@ -171,6 +173,33 @@ impl AgentBuilder {
         store: impl MessageStore + 'static,
     ) -> Self {
         self.message_stores.insert(name.into(), Arc::new(store));
+        self
+    }
+
+    /// Sets who owns the history of new threads ([`Agent::new_thread`]), by their ids. Without it,
+    /// new threads are [`Owner::Local`].
+    ///
+    /// ```
+    /// use throughline::model::json::RawJson;
+    /// use throughline::thread::Owner;
+    /// use throughline::{Agent, Demo};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(Demo::new())
+    ///     .new_threads_owned_by(|id| Owner::External {
+    ///         store: "crm".to_owned(),
+    ///         key: RawJson::object(|key| drop(key.str("case", id.as_str()))),
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(agent.new_thread().owner().kind(), "external");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new_threads_owned_by(
+        mut self,
+        owner: impl Fn(&ThreadId) -> Owner + Send + Sync + 'static,
+    ) -> Self {
+        self.owner = Some(Arc::new(owner));
         self
     }
 
@@ -321,6 +350,7 @@ impl AgentBuilder {
             filters: self.filters,
             message_stores: self.message_stores,
             sub_agent: self.sub_agent,
+            owner: self.owner,
             as_is: self.as_is,
             answers: self.answers,
             approval_time: self

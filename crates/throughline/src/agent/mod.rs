@@ -6,9 +6,11 @@
 )]
 mod agent;
 mod builder;
+mod services;
 
 pub use agent::Agent;
 pub use builder::AgentBuilder;
+pub use services::{HandOverError, HandedOver, ReadBack, ReadBackOutcome, ServiceClients};
 
 pub use crate::prompt::{Compaction, Condensed, condense};
 pub use crate::run::order;

@@ -44,6 +44,9 @@ pub struct Outcome {
     pub losses: Vec<Loss>,
     /// Model calls and tool calls in the order in which they ended.
     pub steps: Vec<Step>,
+    /// What was received of an answer that was cut off, if it is no part of the history because that
+    /// is to equal what a service stores ([`Parity::Service`](crate::thread::Parity::Service)).
+    pub cut_off: Vec<Message>,
 }
 
 /// A model call or a tool call of a run.
@@ -248,12 +251,12 @@ pub enum RunError {
         /// The one of the thread.
         known: Option<String>,
     },
-    /// The history is with another upstream.
+    /// The history is with other upstreams.
     #[error(
-        "the history of this thread is kept by {owner}; hand it over with set_owner before running on {upstream}"
+        "the history of this thread is kept by {owner}; add {upstream} with add_service, hand the thread over with hand_over, or set on_other_upstream to hand_over"
     )]
     KeptElsewhere {
-        /// The upstream that keeps it.
+        /// The upstreams that keep it.
         owner: String,
         /// The upstream that was to be called.
         upstream: String,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use throughline_model::Settings;
-use throughline_store::{Clock, Ids, Millis};
+use throughline_store::{Clock, Ids, Millis, ThreadId};
 use tokio_util::task::TaskTracker;
 
 use super::limits::{BadLimit, Calling, Limits};
@@ -12,7 +12,7 @@ use super::provider::{ContextProvider, MessageFilter};
 use crate::client::ChatClient;
 use crate::prompt::Compaction;
 use crate::telemetry::Telemetry;
-use crate::thread::{HistoryPolicy, MessageStore, Threads};
+use crate::thread::{HistoryPolicy, MessageStore, Owner, Threads};
 use crate::tool::{Dependencies, SetError, ToolSet};
 
 /// How much a model reads of a tool's error.
@@ -21,6 +21,9 @@ pub(crate) enum Details {
     Hidden,
     Shown,
 }
+
+/// Says who owns the history of a new thread.
+pub(crate) type OwnerOfThread = Arc<dyn Fn(&ThreadId) -> Owner + Send + Sync>;
 
 /// The parts of an agent. All handles of one agent and its runs share one value.
 pub(crate) struct AgentSetup {
@@ -52,6 +55,8 @@ pub(crate) struct AgentSetup {
     pub(crate) message_stores: BTreeMap<String, Arc<dyn MessageStore>>,
     /// The name under which service ids of this agent are stored.
     pub(crate) sub_agent: String,
+    /// Who owns the history of new threads; our store if this is not set.
+    pub(crate) owner: Option<OwnerOfThread>,
     /// Whether the client is used without layers of this library.
     pub(crate) as_is: bool,
     pub(crate) answers: Answers,

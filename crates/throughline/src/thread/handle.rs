@@ -351,6 +351,18 @@ impl Thread {
         Mailbox(Arc::clone(&self.shared))
     }
 
+    /// Whether runs continue from the head of the thread, and not from an earlier node.
+    pub(crate) fn is_at_head(&self) -> bool {
+        matches!(self.shared.place(), Position::Head | Position::New(_))
+    }
+
+    /// Set the owner of a thread that is not stored yet.
+    pub(crate) fn set_first_owner(&self, owner: Owner) {
+        let mut settings = self.shared.settings();
+        settings.owner = owner;
+        self.shared.change_seed(&settings);
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -13,7 +13,9 @@ mod owner;
 mod policy;
 mod recorder;
 mod scoped_store;
+mod service_state;
 mod threads;
+mod vendor_copies;
 mod view_settings;
 
 pub use cache::HistoryCache;
@@ -25,12 +27,14 @@ pub use json::ThreadJsonError;
 pub(crate) use live::RunningRun;
 pub use mailbox::Mailbox;
 pub use message_store::{MessageStore, MessageStoreError};
-pub use owner::Owner;
 pub(crate) use owner::ThreadSettings;
+pub use owner::{Owner, Services};
 pub use policy::{
-    HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnPark, OnServiceId, Parity,
-    Persistence,
+    HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnOtherUpstream, OnPark, OnServiceId,
+    Parity, Persistence,
 };
 pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
 pub(crate) use scoped_store::ScopedStore;
-pub use threads::{Deleted, OwnerError, Threads, VendorCopy};
+pub(crate) use service_state::{last_message, note_service};
+pub use threads::{OwnerError, Threads};
+pub use vendor_copies::{CopyOutcome, Deleted, VendorCopy};

@@ -2,7 +2,7 @@
 
 use throughline_compact::ViewSettings;
 use throughline_model::Path;
-use throughline_model::json::{self, ObjectWriter, RawJson};
+use throughline_model::json::{self, ArrayWriter, ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 
 use super::policy::Persistence;
@@ -13,11 +13,9 @@ pub enum Owner {
     /// Our store.
     #[default]
     Local,
-    /// The service of an upstream. The id that it issued is in the thread's state.
-    Service {
-        /// The name of the upstream.
-        upstream: String,
-    },
+    /// The services of one or several upstreams. The ids that they issued, and how far each has
+    /// been sent the conversation, are in the thread's state.
+    Services(Services),
     /// A [`MessageStore`](crate::thread::MessageStore) of the application.
     External {
         /// The name of the store in the agent.
@@ -25,6 +23,69 @@ pub enum Owner {
         /// The initial key; each append may return a new one.
         key: RawJson,
     },
+}
+
+impl Owner {
+    /// The service of one upstream.
+    pub fn service(upstream: impl Into<String>) -> Self {
+        Self::Services(Services::new(upstream))
+    }
+
+    /// What kind of owner it is: `local`, `service` or `external`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Services(_) => "service",
+            Self::External { .. } => "external",
+        }
+    }
+}
+
+/// The upstreams whose services keep a history: at least one, each once, in the order in which they
+/// were added.
+///
+/// On its turn, a service is sent what it has not seen, also what others answered.
+///
+/// ```
+/// use throughline::thread::Services;
+///
+/// let services = Services::new("openai").with("foundry").with("openai");
+/// assert_eq!(services.iter().collect::<Vec<_>>(), ["openai", "foundry"]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Services(Vec<String>);
+
+impl Services {
+    /// One upstream.
+    pub fn new(upstream: impl Into<String>) -> Self {
+        Self(vec![upstream.into()])
+    }
+
+    /// Also another upstream.
+    #[must_use]
+    pub fn with(mut self, upstream: impl Into<String>) -> Self {
+        let upstream = upstream.into();
+        if !self.contains(&upstream) {
+            self.0.push(upstream);
+        }
+        self
+    }
+
+    /// Whether an upstream is one of them.
+    pub fn contains(&self, upstream: &str) -> bool {
+        self.iter().any(|known| known == upstream)
+    }
+
+    /// The names of the upstreams.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl std::fmt::Display for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
 }
 
 /// The settings that are stored with a thread.
@@ -45,9 +106,19 @@ impl ThreadSettings {
             object.number("v", 1);
             match &self.owner {
                 Owner::Local => {}
-                Owner::Service { upstream } => {
+                Owner::Services(Services(upstreams)) => {
                     let mut owner = ObjectWriter::new(object.key("owner"));
-                    owner.str("kind", "service").str("upstream", upstream);
+                    owner.str("kind", "service");
+                    match &upstreams[..] {
+                        [upstream] => drop(owner.str("upstream", upstream)),
+                        several => {
+                            let mut list = ArrayWriter::new(owner.key("upstreams"));
+                            for upstream in several {
+                                json::push_string(list.slot(), upstream);
+                            }
+                            list.end();
+                        }
+                    }
                     owner.end();
                 }
                 Owner::External { store, key } => {
@@ -83,9 +154,7 @@ impl ThreadSettings {
                 let path = root.key("owner");
                 let mut fields = Fields::of(value, &path)?;
                 match &*fields.required_str("kind")? {
-                    "service" => Owner::Service {
-                        upstream: fields.required_str("upstream")?,
-                    },
+                    "service" => Owner::Services(read_services(&mut fields)?),
                     "external" => Owner::External {
                         store: fields.required_str("store")?,
                         key: fields
@@ -108,4 +177,20 @@ impl ThreadSettings {
             view_settings: ViewSettings::of(Some(stored)),
         })
     }
+}
+
+/// One `upstream`, or a list of `upstreams`.
+fn read_services(fields: &mut Fields<'_, '_>) -> Result<Services, StoredError> {
+    let Some(listed) = fields.get("upstreams") else {
+        return Ok(Services::new(fields.required_str("upstream")?));
+    };
+    let names = listed.as_array().unwrap_or_default().iter();
+    let names: Option<Vec<String>> = names
+        .map(|name| name.as_str().map(std::borrow::Cow::into_owned))
+        .collect();
+    let mut names = names.unwrap_or_default().into_iter();
+    let first = names
+        .next()
+        .ok_or_else(|| fields.missing("upstreams", "names of upstreams"))?;
+    Ok(names.fold(Services::new(first), Services::with))
 }

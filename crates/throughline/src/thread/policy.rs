@@ -8,7 +8,9 @@ pub enum Parity {
     /// The history has everything that happened.
     #[default]
     None,
-    /// Results that no model was sent are left out of the history until they are sent.
+    /// Only whole calls are history, as with a service that stores the conversation: results that no
+    /// model was sent are left out until they are sent, and of a call that was cut off neither the
+    /// partial answer nor what was sent with it is kept.
     Service,
 }
 
@@ -74,6 +76,18 @@ impl OnServiceId {
     }
 }
 
+/// What a run does whose client belongs to another upstream than the services that keep the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum OnOtherUpstream {
+    /// The run is refused before the call; the error names the ways to go on.
+    #[default]
+    Refuse,
+    /// The thread is handed over: its history is the record of everything that went through us, kept
+    /// by our store, or by the other upstream if that always keeps histories. What the services have
+    /// stays there, and [`Thread::hand_over`](crate::Thread::hand_over) can read it back.
+    HandOver,
+}
+
 /// What to do about a call that was dispatched and whose result is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OnLost {
@@ -128,6 +142,8 @@ pub struct HistoryPolicy {
     pub on_busy: OnBusy,
     /// What to do about an unexpected conversation id.
     pub on_service_id: OnServiceId,
+    /// What to do when the history is kept by services of other upstreams.
+    pub on_other_upstream: OnOtherUpstream,
     /// What to do about lost results.
     pub on_lost: OnLost,
     /// What happens to a run that has to wait.

@@ -7,8 +7,8 @@ use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{
     CallResult, End, Ending, Error, ErrorKind, EventNo, Flush, Lease, Mode, NewApproval, NewItem,
-    PlannedCall, Publish, Published, QueueNo, Result, Started, State, Step, StepNode, Stopped,
-    StoredEvent, Through,
+    PlannedCall, Publish, Published, QueueNo, RemoteCall, Result, Started, State, Step, StepNode,
+    Stopped, StoredEvent, Through,
 };
 
 use super::scoped_store::ScopedStore;
@@ -66,6 +66,25 @@ impl Recorder {
     /// Whether messages are buffered.
     pub(crate) fn has_items(&self) -> bool {
         !self.items.is_empty()
+    }
+
+    /// The queued messages that the next step delivers.
+    pub(crate) fn delivered(&self) -> &[QueueNo] {
+        &self.dequeue
+    }
+
+    /// Writes the handle of a model call that is under way.
+    pub(crate) async fn remote_call(&self, call: &RemoteCall) -> Result<()> {
+        let ScopedStore { store, scope, .. } = &self.home;
+        self.home
+            .retry_until_known(|| store.remote_call(scope, self.lease, call))
+            .await
+    }
+
+    /// Drops the buffered messages, and leaves the delivered ones in the queue.
+    pub(crate) fn forget_messages(&mut self) {
+        self.items.clear();
+        self.dequeue.clear();
     }
 
     /// Buffers a result for the next write of results.

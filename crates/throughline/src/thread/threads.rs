@@ -1,10 +1,10 @@
 //! The threads of a store.
 
-use throughline_model::tokens;
+use throughline_model::{Message, tokens};
 use throughline_store::{
-    Answer, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, Fork, Leasing, Listing,
-    NewThread, PageToken, Result, Run, RunId, RunState, State, Store, TenantScope, ThreadFilter,
-    ThreadId,
+    Answer, Append, Approval, ApprovalFilter, ApprovalId, At, Decision, Error, Fork, ItemRef,
+    Leasing, Listing, NewItem, NewThread, PageToken, Result, Run, RunId, RunState, State, Store,
+    TenantScope, ThreadFilter, ThreadId,
 };
 
 use super::cache::HistoryCache;
@@ -12,6 +12,8 @@ use super::handle::{Position, Seed, Thread};
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
 use super::scoped_store::ScopedStore;
+use super::service_state::note_service;
+use super::vendor_copies::Deleted;
 
 /// How many threads or approvals a page has.
 const PAGE: usize = 100;
@@ -38,24 +40,6 @@ const PAGE: usize = 100;
 #[derive(Clone)]
 pub struct Threads {
     home: ScopedStore,
-}
-
-/// A copy that a vendor has of a deleted thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VendorCopy {
-    /// The upstream that has the copy.
-    pub upstream: String,
-    /// The sub-agent of the copy; empty for the thread itself.
-    pub agent: String,
-    /// The vendor's id of the copy.
-    pub id: String,
-}
-
-/// The result of deleting a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deleted {
-    /// Copies at vendors, which are not deleted. `docs/services.md` says how to delete them.
-    pub vendor_copies: Vec<VendorCopy>,
 }
 
 /// Why the owner of a history cannot be changed.
@@ -297,22 +281,12 @@ impl Threads {
     /// # }
     /// ```
     pub async fn delete(&self, thread: &ThreadId) -> Result<Deleted> {
+        let vendor_copies = self.vendor_copies(thread).await?;
         let ScopedStore { store, scope, .. } = &self.home;
-        let opened = match store.open(scope, &At::Thread(thread.clone()), 0).await {
-            Ok(opened) => opened,
-            Err(Error::NotFound { .. }) => return Ok(Deleted::default()),
-            Err(error) => return Err(error),
-        };
         store.delete(scope, thread).await?;
-        let copies = opened.state.services().iter();
         Ok(Deleted {
-            vendor_copies: copies
-                .map(|service| VendorCopy {
-                    upstream: service.upstream.clone(),
-                    agent: service.agent.clone(),
-                    id: service.id.clone(),
-                })
-                .collect(),
+            is_deleted: true,
+            vendor_copies,
         })
     }
 
@@ -499,20 +473,96 @@ impl Thread {
         self.shared.write_settings(settings).await
     }
 
+    /// Adds the service of another upstream to those that keep the history, so that agents of
+    /// several services take turns on the thread. On its turn, a service is sent what it has not
+    /// seen. Returns false if the service is one of them already.
+    ///
+    /// A thread that no service keeps is handed over: the first call of the service sends the whole
+    /// history. Refused while a run is running, parked or interrupted.
+    ///
+    /// ```
+    /// use throughline::Thread;
+    /// use throughline::thread::Owner;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let thread = Thread::new();
+    /// thread.set_owner(Owner::service("openai")).await?;
+    /// assert!(thread.add_service("foundry").await?);
+    /// assert!(!thread.add_service("openai").await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn add_service(&self, upstream: &str) -> Result<bool, OwnerError> {
+        let mut settings = self.shared.settings();
+        let owner = match &settings.owner {
+            Owner::Services(services) if services.contains(upstream) => return Ok(false),
+            Owner::Services(services) => Owner::Services(services.clone().with(upstream)),
+            Owner::Local | Owner::External { .. } => Owner::service(upstream),
+        };
+        settings.owner = owner;
+        self.change(settings).await?;
+        Ok(true)
+    }
+
     async fn change(&self, settings: ThreadSettings) -> Result<(), OwnerError> {
         if self.shared.change_seed(&settings) {
+            return Ok(());
+        }
+        self.check_settled().await?;
+        Ok(self.shared.write_settings(settings).await?)
+    }
+
+    /// Refuse if a run on the thread is running, parked or interrupted.
+    pub(crate) async fn check_settled(&self) -> Result<(), OwnerError> {
+        if self.shared.is_new() {
             return Ok(());
         }
         let ScopedStore { store, scope, .. } = &self.shared.home;
         let at = At::Thread(self.shared.id.clone());
         let opened = store.open(scope, &at, 0).await?;
-        if let Some(run) = opened.unsettled {
-            return Err(OwnerError::Unsettled {
+        match opened.unsettled {
+            Some(run) => Err(OwnerError::Unsettled {
                 thread: run.thread,
                 run: run.id,
                 state: run.state,
-            });
+            }),
+            None => Ok(()),
         }
-        Ok(self.shared.write_settings(settings).await?)
+    }
+
+    /// Add messages that a service has more than our record, and note that it has them.
+    pub(crate) async fn add_read_back(
+        &self,
+        mut messages: Vec<Message>,
+        upstream: &str,
+        id: &str,
+    ) -> Result<()> {
+        let ScopedStore { store, scope, .. } = &self.shared.home;
+        let opened = store
+            .open(scope, &At::Thread(self.shared.id.clone()), 0)
+            .await?;
+        let run = store.ids().run();
+        let mut no = 1;
+        for message in &mut messages {
+            message.id = Some(ItemRef { run, no }.message_id());
+            no += NewItem::of(std::slice::from_ref(message)).len() as u32;
+        }
+        let mut state = opened.state;
+        let mut services = state.services().iter();
+        let service = services.find(|one| one.upstream == upstream && one.id == id);
+        if let (Some(service), Some(last)) = (service.cloned(), messages.last()) {
+            note_service(service, last.id.as_ref(), &mut state);
+        }
+        let append = Append {
+            run,
+            thread: self.shared.id.clone(),
+            expected: Some(opened.thread.version),
+            items: NewItem::of(&messages),
+            state: Some(state),
+            key: None,
+        };
+        store.append(scope, &append).await?;
+        self.refresh().await
     }
 }

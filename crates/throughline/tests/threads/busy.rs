@@ -349,9 +349,7 @@ fn b212_the_owner_does_not_change_under_a_run() {
         let here = agent(&process, &asked, &[&tide, &pay]);
         let thread = here.new_thread();
         let id = thread.id().clone();
-        let service = || Owner::Service {
-            upstream: "scripted".into(),
-        };
+        let service = || Owner::service("scripted");
         let refused = async |threads: Threads, state: RunState| {
             let handle = threads.open(id.clone()).await.unwrap();
             let refused = handle.set_owner(service()).await.unwrap_err();

@@ -134,9 +134,7 @@ fn b166_a_service_that_keeps_the_conversation_is_left_alone_and_the_report_says_
             .build()
             .unwrap();
         let thread = agent.new_thread();
-        let owner = Owner::Service {
-            upstream: "scripted".to_owned(),
-        };
+        let owner = Owner::service("scripted");
         thread.set_owner(owner).await.unwrap();
         let outcome = how.finish(agent.run_on(&thread, "read them all"));
         let outcome = outcome.await.unwrap();

@@ -49,9 +49,7 @@ fn kept(text: &str, service: &str) -> Step {
 }
 
 fn service() -> Owner {
-    Owner::Service {
-        upstream: "scripted".to_owned(),
-    }
+    Owner::service("scripted")
 }
 
 fn service_id(id: &str) -> ServiceId {

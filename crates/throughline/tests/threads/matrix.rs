@@ -298,7 +298,7 @@ fn with_parity_the_history_equals_what_a_storing_service_holds() {
                 .unwrap();
             let theirs = there.new_thread();
             let upstream = "scripted".to_owned();
-            theirs.set_owner(Owner::Service { upstream }).await.unwrap();
+            theirs.set_owner(Owner::service(upstream)).await.unwrap();
             let ours = here.new_thread();
             for (turn, history, unsent) in [(1, row.history, row.unsent), (2, row.then, "")] {
                 how.finish(there.run_on(&theirs, "when?")).await.unwrap();

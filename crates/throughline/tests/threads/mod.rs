@@ -7,6 +7,7 @@
     reason = "helpers of tests are tests, and tables are printed for people"
 )]
 
+mod accepted_calls;
 mod actions;
 mod approvals;
 mod busy;
@@ -23,6 +24,7 @@ mod foreign;
 mod history_bytes;
 mod identity;
 mod json;
+mod keepers;
 mod matrix;
 mod moving;
 mod narrative;

@@ -696,7 +696,7 @@ fn b103_with_parity_the_history_is_what_a_storing_service_holds() {
             let there = kept.new_thread();
             let upstream = "scripted".to_owned();
             there
-                .set_owner(throughline::thread::Owner::Service { upstream })
+                .set_owner(throughline::thread::Owner::service(upstream))
                 .await
                 .unwrap();
             how.finish(kept.run_on(&there, "when?")).await.unwrap();

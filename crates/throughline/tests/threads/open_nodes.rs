@@ -27,6 +27,7 @@ const OPEN: HistoryPolicy = HistoryPolicy {
     on_interrupt: throughline::thread::OnInterrupt::Resume,
     on_busy: throughline::thread::OnBusy::Reject,
     on_service_id: throughline::thread::OnServiceId::Throw,
+    on_other_upstream: throughline::thread::OnOtherUpstream::Refuse,
     on_lost: throughline::thread::OnLost::Tell,
 };
 

@@ -56,9 +56,9 @@ const SEQUENCES: [Sequence; 6] = [
         ("u a u a u a",     "", "", 3, (1, 2)),
     ] },
     Sequence { begins: Begins::New, over: Over::Service, turns: [
-        ("u a",             "resp_held_1", "", 1, (0, 2)),
-        ("u a u a",         "resp_held_2", "", 2, (1, 2)),
-        ("u a u a u a",     "resp_held_3", "", 3, (1, 2)),
+        ("u a",             "resp_held_1", "", 1, (0, 3)),
+        ("u a u a",         "resp_held_2", "", 2, (1, 3)),
+        ("u a u a u a",     "resp_held_3", "", 3, (1, 3)),
     ] },
     Sequence { begins: Begins::Existing, over: Over::Local, turns: [
         ("u a u a",         "", "", 2, (1, 2)),
@@ -66,20 +66,21 @@ const SEQUENCES: [Sequence; 6] = [
         ("u a u a u a u a", "", "", 4, (1, 2)),
     ] },
     Sequence { begins: Begins::Existing, over: Over::Service, turns: [
-        ("u a u a",         "resp_held_2", "", 2, (1, 2)),
-        ("u a u a u a",     "resp_held_3", "", 3, (1, 2)),
-        ("u a u a u a u a", "resp_held_4", "", 4, (1, 2)),
+        ("u a u a",         "resp_held_2", "", 2, (1, 3)),
+        ("u a u a u a",     "resp_held_3", "", 3, (1, 3)),
+        ("u a u a u a u a", "resp_held_4", "", 4, (1, 3)),
     ] },
-    // One more write: the answer is journaled before the application's store has it.
+    // One more write: the answer is journaled before the application's store has it. A service that
+    // stores answers anyway has one more each: the handle of the call.
     Sequence { begins: Begins::External, over: Over::Local, turns: [
         ("u a u a",         "", r#"{"revision":2}"#, 2, (1, 3)),
         ("u a u a u a",     "", r#"{"revision":3}"#, 3, (1, 3)),
         ("u a u a u a u a", "", r#"{"revision":4}"#, 4, (1, 3)),
     ] },
     Sequence { begins: Begins::External, over: Over::Service, turns: [
-        ("u a u a",         "", r#"{"revision":2}"#, 2, (1, 3)),
-        ("u a u a u a",     "", r#"{"revision":3}"#, 3, (1, 3)),
-        ("u a u a u a u a", "", r#"{"revision":4}"#, 4, (1, 3)),
+        ("u a u a",         "", r#"{"revision":2}"#, 2, (1, 4)),
+        ("u a u a u a",     "", r#"{"revision":3}"#, 3, (1, 4)),
+        ("u a u a u a u a", "", r#"{"revision":4}"#, 4, (1, 4)),
     ] },
 ];
 
@@ -113,9 +114,7 @@ fn owner(sequence: &Sequence) -> Owner {
     match (sequence.begins, sequence.over) {
         (Begins::External, _) => on_shelf("7"),
         (_, Over::Local) => Owner::Local,
-        (_, Over::Service) => Owner::Service {
-            upstream: "scripted".to_owned(),
-        },
+        (_, Over::Service) => Owner::service("scripted"),
     }
 }
 

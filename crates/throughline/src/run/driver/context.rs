@@ -78,6 +78,7 @@ impl RunContext {
             compaction: None,
             losses: Vec::new(),
             steps: Vec::new(),
+            cut_off: Vec::new(),
         };
         RunFailed::new(outcome, Left::Refused, error.into())
     }

@@ -54,6 +54,8 @@ pub(crate) struct Driver {
     tools: ToolExecution,
     details: OutcomeDetails,
     cutoff: Cutoff,
+    /// Whether a model call was cut off that leaves nothing in the history.
+    was_cut: bool,
     /// Registers the run with this process. It is dropped last.
     _at_work: RunningRun,
 }
@@ -132,7 +134,8 @@ impl Driver {
     /// Make a model call with everything that must go out before and with it.
     async fn call_model(&mut self, call: ModelCall) -> Result<Order, DriverError> {
         self.store_results().await?;
-        if call != ModelCall::First {
+        // An answer that is asked for was made without what was queued since.
+        if call != ModelCall::First && self.model.accepted.is_none() {
             self.deliver_queued().await?;
         }
         let (end, mark) = self.send_model_call(call).await?;
@@ -143,6 +146,7 @@ impl Driver {
                 Err(DriverError::Client(error))
             }
             CallEnd::Cut(stop, partial) => {
+                let partial = self.cut(partial);
                 self.begin_round(&mark);
                 let order = self.turn.cut(stop, partial);
                 self.record_new_messages();

@@ -15,6 +15,8 @@ pub(crate) struct Transcript {
     published: usize,
     /// Whether the last message has results that no model call has sent.
     has_unsent_results: bool,
+    /// How many messages there are up to the last answer that the journal has.
+    recorded: usize,
     /// The node from which the thread continues.
     node: Option<NodeId>,
     /// Whether the end of the run made that node.
@@ -30,6 +32,7 @@ impl Transcript {
             carried,
             published,
             has_unsent_results: false,
+            recorded: 0,
             node,
             ends_at_node: false,
         }
@@ -59,6 +62,22 @@ impl Transcript {
         &self.messages[..self.messages.len() - usize::from(self.has_unsent_results)]
     }
 
+    /// A step was recorded with everything up to its answer.
+    pub(crate) fn step_recorded(&mut self) {
+        self.recorded = self.sent().len();
+    }
+
+    /// The steps of the journal have so many of the messages.
+    pub(crate) fn restore_recorded(&mut self, messages: usize) {
+        self.recorded = messages;
+    }
+
+    /// How many messages a service has that stores whole calls: those up to the last answer that
+    /// the journal has.
+    pub(crate) fn recorded(&self) -> usize {
+        self.recorded
+    }
+
     pub(crate) fn has_unsent_results(&self) -> bool {
         self.has_unsent_results
     }
@@ -80,6 +99,11 @@ impl Transcript {
         self.ends_at_node = published.node.is_some() && published.node != self.node;
         self.node = published.node.or(self.node);
         self.published = messages;
+    }
+
+    /// How many of the messages are history, also while they are being loaded.
+    pub(crate) fn published_count(&self) -> usize {
+        self.published
     }
 
     /// The messages that are history.

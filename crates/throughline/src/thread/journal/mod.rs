@@ -8,7 +8,7 @@ mod pending;
 mod stop;
 
 pub(crate) use calls::{Calls, result_of};
-pub(crate) use note::{EndNote, StepNote, end_of, ended, losses_of};
+pub(crate) use note::{EndNote, StepNote, end_of, ended, losses_of, service_of};
 pub(crate) use open::{OpenCall, answer, open_calls};
 pub(crate) use pending::pending_of;
 pub use pending::{Awaits, Pending};

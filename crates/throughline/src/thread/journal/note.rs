@@ -17,6 +17,8 @@ pub(crate) struct StepNote {
     pub(crate) finish: Option<Stop>,
     /// The id under which the service stores the conversation after this call.
     pub(crate) service: Option<String>,
+    /// The upstream of that service.
+    pub(crate) upstream: Option<String>,
     /// The stop reason, if the run ends with this step.
     pub(crate) end: Option<StopReason>,
     /// Calls of an earlier run that this step took over, by position. Such a step has no messages.
@@ -70,12 +72,14 @@ fn placed(word: &str) -> Option<CallRef> {
 }
 
 impl StepNote {
-    pub(crate) fn of(response: &Response, service: Option<&str>) -> Self {
+    pub(crate) fn of(response: &Response, upstream: &str) -> Self {
+        let service = response.service.clone();
         Self {
             response: response.id.clone(),
             model: response.model.clone(),
             finish: Some(response.stop.clone()),
-            service: service.map(str::to_owned),
+            upstream: service.is_some().then(|| upstream.to_owned()),
+            service,
             end: None,
             taken: Vec::new(),
             losses: Vec::new(),
@@ -93,6 +97,7 @@ impl StepNote {
             text("model", self.model.as_deref());
             text("finish", self.finish.as_ref().map(word));
             text("service", self.service.as_deref());
+            text("upstream", self.upstream.as_deref());
             text("end", self.end.map(StopReason::as_str));
             let taken = self.taken.iter().map(place).collect::<Vec<_>>().join(" ");
             text("taken", (!taken.is_empty()).then_some(&taken));
@@ -112,6 +117,7 @@ impl StepNote {
             model: fields.str("model")?,
             finish: fields.str("finish")?.map(finish),
             service: fields.str("service")?,
+            upstream: fields.str("upstream")?,
             end: fields.str("end")?.and_then(|word| StopReason::named(&word)),
             taken: match fields.str("taken")? {
                 Some(places) => places.split(' ').filter_map(placed).collect(),
@@ -153,6 +159,9 @@ pub(crate) struct EndNote<'a> {
     pub(crate) abandoned: bool,
     /// What services could not be sent in the calls of the run.
     pub(crate) losses: &'a [Loss],
+    /// The upstream and the id under which a service stores the conversation after the last answer,
+    /// if no step has it.
+    pub(crate) service: Option<(&'a str, &'a str)>,
 }
 
 impl EndNote<'_> {
@@ -170,6 +179,9 @@ impl EndNote<'_> {
             }
             if self.abandoned {
                 object.str("cause", "abandoned");
+            }
+            if let Some((upstream, id)) = self.service {
+                object.str("service", id).str("upstream", upstream);
             }
             write_losses(object, self.losses);
         })
@@ -208,4 +220,10 @@ fn word_of(note: Option<&RawJson>, key: &str) -> Option<String> {
 pub(crate) fn losses_of(note: Option<&RawJson>) -> Vec<Loss> {
     let value = note.and_then(|note| json::parse(note.get()).ok());
     value.as_ref().map(read_losses).unwrap_or_default()
+}
+
+/// The upstream and the id under which a service stores the conversation, from the note of a step or
+/// of the end of a run.
+pub(crate) fn service_of(note: Option<&RawJson>) -> Option<(String, String)> {
+    Some((word_of(note, "upstream")?, word_of(note, "service")?))
 }

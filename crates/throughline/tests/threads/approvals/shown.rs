@@ -103,9 +103,7 @@ fn b76_a_resume_where_the_service_keeps_the_history_sends_the_results_alone() {
         let here = make(&first, &asked_first);
         let thread = here.new_thread();
         let id_of = thread.id().clone();
-        let owner = Owner::Service {
-            upstream: "harbour".to_owned(),
-        };
+        let owner = Owner::service("harbour");
         thread.set_owner(owner).await.unwrap();
         how.finish(here.run_on(&thread, "hi")).await.unwrap();
         parked(how, &here, &thread).await;

@@ -331,9 +331,7 @@ async fn set_owner(thread: &Thread, target: &ResolvedTarget) -> Result<(), ApiEr
     if !keeps || !thread.snapshot().is_empty() {
         return Ok(());
     }
-    let owner = Owner::Service {
-        upstream: target.upstream.client.abilities().upstream.clone(),
-    };
+    let owner = Owner::service(target.upstream.client.abilities().upstream.clone());
     let set = thread.set_owner(owner).await;
     set.map_err(|error| ApiError::server(error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! What an outcome says beside the messages of the run.
 
 use throughline_compact::Report;
+use throughline_model::{Message, Response};
 use throughline_wire::Loss;
 
 use crate::prompt::MOST_LOSSES;
@@ -14,8 +15,20 @@ pub(crate) struct OutcomeDetails {
     pub(crate) compaction: Option<Report>,
     /// What services did not take in the model calls of the run, each loss once.
     losses: Vec<Loss>,
+    /// The id and the upstream of the service that stores the last answer, if no step has them.
+    pub(crate) last_service: Option<(String, String)>,
+    /// What was received of an answer that was cut off and leaves nothing in the history.
+    pub(crate) cut_off: Option<Response>,
     /// What the service did not take in the last model call.
     last_losses: Vec<Loss>,
+}
+
+/// What an outcome says beside the messages of the run.
+pub(crate) struct OutcomeParts {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) compaction: Option<Report>,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) cut_off: Vec<Message>,
 }
 
 impl OutcomeDetails {
@@ -43,8 +56,13 @@ impl OutcomeDetails {
         &self.losses
     }
 
-    /// The parts of the outcome: steps, compaction and losses.
-    pub(crate) fn into_parts(self) -> (Vec<Step>, Option<Report>, Vec<Loss>) {
-        (self.steps, self.compaction, self.losses)
+    /// The parts of the outcome.
+    pub(crate) fn into_parts(self) -> OutcomeParts {
+        OutcomeParts {
+            steps: self.steps,
+            compaction: self.compaction,
+            losses: self.losses,
+            cut_off: self.cut_off.map(|cut| cut.messages).unwrap_or_default(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! How a run ends, and what it leaves for the next one.
 
-use throughline_model::Message;
 use throughline_model::json::RawJson;
+use throughline_model::{Message, Response};
 use throughline_store::{CallRef, Ending, Stopped, Through};
 
 use crate::run::driver::{Driver, DriverError};
@@ -36,11 +36,7 @@ impl Driver {
                 OnPark::Wait => self.park().await,
                 OnPark::Publish => Box::pin(self.publish_open()).await,
             },
-            Ok(StopReason::Cancelled) => {
-                let stop = StopReason::Cancelled;
-                self.publish(stop, UnsentResults::Publish).await
-            }
-            Ok(stop) => self.publish(stop, self.unsent_results()).await,
+            Ok(stop) => self.publish(stop, self.unsent_results(stop)).await,
             Err(error) => Err(error),
         };
         let ended = match ended {
@@ -50,12 +46,31 @@ impl Driver {
         self.into_result(ended)
     }
 
-    fn unsent_results(&self) -> UnsentResults {
+    fn unsent_results(&self, stop: StopReason) -> UnsentResults {
         let per_call = self.log.recorder.mode == Persistence::PerCall;
-        match per_call || self.plan.policy.parity == Parity::Service {
+        let is_cancelled = stop == StopReason::Cancelled;
+        match (per_call && !is_cancelled) || self.plan.policy.parity == Parity::Service {
             true => UnsentResults::Keep,
             false => UnsentResults::Publish,
         }
+    }
+
+    /// Whether an answer that was cut off leaves nothing in the history.
+    pub(crate) fn drops_cut_answers(&self) -> bool {
+        self.plan.policy.parity == Parity::Service && !planted("loop-parity-keeps-cut")
+    }
+
+    /// A model call was cut off. What is left of its answer is returned, unless the history is to
+    /// equal that of a service, which stores whole calls: then neither that nor what was sent with
+    /// the call becomes history, and messages of the queue stay there.
+    pub(crate) fn cut(&mut self, partial: Option<Response>) -> Option<Response> {
+        if !self.drops_cut_answers() {
+            return partial;
+        }
+        self.details.cut_off = partial;
+        self.log.recorder.forget_messages();
+        self.was_cut = true;
+        None
     }
 
     fn into_result(mut self, ended: EndResult) -> Result<Outcome, RunFailed> {
@@ -72,7 +87,8 @@ impl Driver {
     /// Publish a run whose open calls were closed without further work.
     pub(crate) async fn end_closed(mut self, stop: StopReason) -> Result<Outcome, RunFailed> {
         self.record_new_messages();
-        let ended = match self.publish(stop, UnsentResults::Publish).await {
+        let results = self.unsent_results(StopReason::Cancelled);
+        let ended = match self.publish(stop, results).await {
             Ok(stop) => Ok(stop),
             Err(error) => self.fail(error).await,
         };
@@ -116,9 +132,10 @@ impl Driver {
             true => self.model.view.forget_summary(),
             false => self.take_summary(),
         }
-        let keeps = self.transcript.has_unsent_results() && results == UnsentResults::Keep;
+        let unsent = self.transcript.has_unsent_results() && results == UnsentResults::Keep;
+        let keeps = unsent || self.was_cut;
         let messages = match keeps {
-            true => self.transcript.sent().len(),
+            true => self.transcript.recorded(),
             false => self.transcript.messages().len(),
         };
         let note = EndNote {
@@ -129,6 +146,7 @@ impl Driver {
         if self.plan.is_unpublished(&self.context.agent) {
             return self.end_unpublished(stop, note).await;
         }
+        self.record_before_append(stop).await?;
         self.append_external(messages).await?;
         self.publish_end(stop);
         let closing = Closing {
@@ -190,6 +208,11 @@ impl Driver {
             error: None,
             abandoned: false,
             losses: self.details.losses(),
+            service: self
+                .details
+                .last_service
+                .as_ref()
+                .map(|(id, upstream)| (upstream.as_str(), id.as_str())),
         }
     }
 
@@ -275,7 +298,7 @@ impl Driver {
             messages.extend(self.turn.partial_results());
         }
         let pending = self.pending();
-        let (steps, compaction, losses) = self.details.into_parts();
+        let details = self.details.into_parts();
         let outcome = Outcome {
             run: self.run,
             thread: self.context.thread_id().clone(),
@@ -284,9 +307,10 @@ impl Driver {
             usage: self.turn.usage().clone(),
             pending: pending.clone(),
             finish: self.turn.finish().cloned(),
-            compaction,
-            losses,
-            steps,
+            compaction: details.compaction,
+            losses: details.losses,
+            steps: details.steps,
+            cut_off: details.cut_off,
         };
         let is_complete = self.transcript.is_complete();
         self.context.thread.keep(Leaving {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use throughline_model::json::RawJson;
 use throughline_model::{Body, Content, Event, Fold, Place, Response, Stop, ToolChoice, ToolDef};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -43,6 +44,8 @@ pub(crate) enum CallEnd {
 enum Flush {
     Now,
     Later,
+    /// The handle of the call is to be stored first.
+    Accepted(RawJson),
 }
 
 impl Driver {
@@ -55,6 +58,11 @@ impl Driver {
         self.before_call().await?;
         self.log.publish(|| RunEvent::Asked { step });
         self.log.events.expect_content();
+        if let Some(accepted) = self.model.accepted.take()
+            && let Some(end) = self.look_up(&accepted).await
+        {
+            return Ok((end, self.mark_of_looked_up()));
+        }
         let offered = match call {
             ModelCall::First | ModelCall::Next => self.offered(),
             ModelCall::Last => [].into(),
@@ -113,6 +121,15 @@ impl Driver {
         Ok((end, mark))
     }
 
+    /// The mark of a call that was answered without going through the client's layers.
+    fn mark_of_looked_up(&self) -> PersistMark {
+        let mark = PersistMark::default();
+        if self.plan.client.abilities().persists_each_call {
+            mark.set();
+        }
+        mark
+    }
+
     /// The tools on offer: those that run here or with the caller, and those of the service.
     fn offered(&self) -> Arc<[ToolDef]> {
         let own = self.tools.available.offered();
@@ -159,12 +176,23 @@ impl Driver {
         let end = self
             .receive_until_end(&mut answer, &mut stream, step, watch)
             .await?;
-        if let CallEnd::Failed(_) = end {
+        let is_dropped = match &end {
+            CallEnd::Answered(_) => false,
+            CallEnd::Failed(_) => true,
+            CallEnd::Cut(..) => self.drops_cut_answers(),
+        };
+        if is_dropped {
             for at in answer.places() {
                 self.log.publish(|| RunEvent::Incomplete { step, at });
             }
         }
-        Ok(end)
+        Ok(match end {
+            CallEnd::Failed(error) => self.look_up_broken(error).await,
+            CallEnd::Answered(_) | CallEnd::Cut(..) => {
+                self.model.accepted = None;
+                end
+            }
+        })
     }
 
     async fn receive_until_end(
@@ -186,6 +214,9 @@ impl Driver {
                 Some(next) => match self.receive_event(next, answer, step, watch) {
                     ControlFlow::Continue(Flush::Later) => {}
                     ControlFlow::Continue(Flush::Now) => self.log.flush().await?,
+                    ControlFlow::Continue(Flush::Accepted(handle)) => {
+                        self.record_accepted(handle).await?;
+                    }
                     ControlFlow::Break(end) => return Ok(end),
                 },
                 None => self.log.flush().await?,
@@ -212,6 +243,10 @@ impl Driver {
             None => return ControlFlow::Break(self.end_of_stream(answer)),
         };
         watch.event();
+        let event = match event {
+            Event::Accepted { handle } => return ControlFlow::Continue(Flush::Accepted(handle)),
+            event => event,
+        };
         crate::trials::pass("model.mid_stream");
         answer.has_content |= is_content(&event);
         if self.log.events.is_stored() {
@@ -233,7 +268,7 @@ impl Driver {
         self.end_of_call(Ok(std::mem::take(&mut answer.fold).finish()))
     }
 
-    fn end_of_call(&self, answer: Result<Response, ClientError>) -> CallEnd {
+    pub(super) fn end_of_call(&self, answer: Result<Response, ClientError>) -> CallEnd {
         match answer.and_then(|response| self.check_whole(response)) {
             Ok(response) => CallEnd::Answered(response),
             Err(error) => CallEnd::Failed(error),

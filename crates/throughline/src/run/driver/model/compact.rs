@@ -4,6 +4,7 @@ use throughline_compact::{Annotations, Report, UnchangedReason};
 use throughline_model::{Response, ToolDef};
 use throughline_store::Effect;
 
+use super::external_epoch;
 use super::prompt_view::{CompactionInput, CompactionResult};
 use crate::client::overhead;
 use crate::prompt::Compaction;
@@ -26,10 +27,7 @@ impl Driver {
         };
         if !self.model.view.is_whole() {
             self.details.compaction = Some(Report {
-                stayed: Some(match self.model.owner.is_external() {
-                    true => UnchangedReason::External,
-                    false => UnchangedReason::Service,
-                }),
+                stayed: Some(UnchangedReason::Service),
                 ..Report::default()
             });
             return Ok(());
@@ -37,10 +35,19 @@ impl Driver {
         let abilities = self.plan.client.abilities();
         let model = self.plan.model.as_deref().or(abilities.model.as_deref());
         let set = self.tools.set();
+        let is_external = self.model.view.is_external();
+        let state = &self.state.current;
+        let external = match is_external {
+            true => external_epoch::read(state, self.model.view.shown_history()),
+            false => None,
+        };
         let compacted = self.model.view.compact(&CompactionInput {
             policy,
             view_settings: &self.plan.view_settings,
-            stored: self.state.current.compaction(),
+            stored: match is_external {
+                true => external.as_ref(),
+                false => state.compaction(),
+            },
             tools: &|| annotations(&set),
             upstream: &abilities.upstream,
             model: model.unwrap_or_default(),
@@ -55,8 +62,13 @@ impl Driver {
             narrated,
             wanted,
         } = compacted;
-        if let Some(changed) = changed {
-            self.state.current.set_compaction(Some(changed));
+        match changed {
+            Some(changed) if is_external => {
+                let record = self.model.view.record();
+                external_epoch::write(&mut self.state.current, &record, &changed);
+            }
+            Some(changed) => self.state.current.set_compaction(Some(changed)),
+            None => {}
         }
         if let Some(narrated) = narrated {
             self.report_summary(narrated);

@@ -2,6 +2,9 @@
 
 mod call;
 mod compact;
+mod external;
+mod external_epoch;
+mod look_up;
 mod ownership;
 mod prompt_view;
 pub(crate) mod providers;
@@ -12,6 +15,7 @@ use std::sync::Arc;
 use throughline_model::Message;
 
 pub(crate) use call::CallEnd;
+pub(crate) use look_up::AcceptedCall;
 pub(crate) use ownership::{Ownership, is_by_model};
 pub(crate) use prompt_view::PromptView;
 pub(crate) use providers::{Provided, UnstartedRun};
@@ -22,6 +26,9 @@ pub(crate) struct ModelInput {
     pub(crate) view: PromptView,
     pub(crate) owner: Ownership,
     pub(crate) provided: Provided,
+    /// A call that the service has accepted and whose answer is missing: the next model call asks for
+    /// that answer.
+    pub(crate) accepted: Option<AcceptedCall>,
 }
 
 impl ModelInput {

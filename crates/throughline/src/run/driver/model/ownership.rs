@@ -1,11 +1,9 @@
 //! Who keeps the history of a conversation, and what that means for a run.
 
-use std::sync::Arc;
-
-use throughline_model::json::{self, RawJson};
 use throughline_model::{Message, MessageId, Response, Role, Source};
 use throughline_store::{RunId, ServiceId, State, ThreadPatch};
 
+use super::external::ExternalHistory;
 use super::prompt_view::PromptView;
 use crate::client::{Abilities, HistoryOwner, StoresHistory};
 use crate::prompt::View;
@@ -13,15 +11,9 @@ use crate::run::driver::start::{Leftover, Plan};
 use crate::run::driver::{Driver, DriverError};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
-use crate::thread::{MessageStore, OnServiceId, Owner, ThreadSettings};
-
-/// Under which name the state keeps the key of a message store of the application.
-pub(crate) const KEY: &str = "throughline.key";
-
-/// Under which name the state keeps the id of the last message that a service has.
-fn last_message_key(upstream: &str, agent: &str) -> String {
-    format!("throughline.has:{upstream}:{agent}")
-}
+use crate::thread::{
+    OnOtherUpstream, OnServiceId, Owner, Services, ThreadSettings, last_message, note_service,
+};
 
 /// Who keeps the history of the thread.
 pub(crate) enum Ownership {
@@ -35,12 +27,7 @@ pub(crate) enum Ownership {
         last: Option<MessageId>,
     },
     /// A message store of the application.
-    External {
-        store: Arc<dyn MessageStore>,
-        key: RawJson,
-        /// How many messages of the run were appended.
-        appended: usize,
-    },
+    External(ExternalHistory),
 }
 
 /// What an answer says about the history that its service keeps.
@@ -75,46 +62,31 @@ impl Ownership {
         run: RunId,
     ) -> Result<Self, RunError> {
         let abilities = plan.client.abilities();
-        let ours = !matches!(settings.owner, Owner::Service { .. });
+        let ours = !matches!(settings.owner, Owner::Services(_));
         if ours && abilities.stores_history == StoresHistory::Always {
             conflict(plan.policy.on_service_id, abilities, run)?;
             if plan.policy.on_service_id.clears() {
-                settings.owner = Owner::Service {
-                    upstream: abilities.upstream.clone(),
-                };
+                settings.owner = Owner::service(&abilities.upstream);
             }
+        }
+        if let Owner::Services(services) = &settings.owner
+            && !services.contains(&abilities.upstream)
+        {
+            settings.owner = other_owner(plan.policy.on_other_upstream, services, abilities)?;
         }
         let owner = match &settings.owner {
             Owner::Local => Self::Local,
-            Owner::Service { upstream } => {
-                if *upstream != abilities.upstream {
-                    return Err(RunError::KeptElsewhere {
-                        owner: upstream.clone(),
-                        upstream: abilities.upstream.clone(),
-                    });
-                }
+            Owner::Services(_) => {
+                let upstream = &abilities.upstream;
                 let id = state.service(upstream, &agent.sub_agent);
-                let last = state.provider(&last_message_key(upstream, &agent.sub_agent));
-                let last = last.and_then(|last| {
-                    let text = json::parse(last.get()).ok()?.as_str()?.into_owned();
-                    MessageId::new(&text).ok()
-                });
+                let last = last_message(state, upstream, &agent.sub_agent);
                 Self::Service {
                     id: id.map(str::to_owned),
                     last,
                 }
             }
             Owner::External { store, key } => {
-                let found = agent.message_stores.get(store);
-                let store = found.ok_or_else(|| RunError::UnknownMessageStore {
-                    name: store.clone(),
-                    known: agent.message_stores.keys().cloned().collect(),
-                })?;
-                Self::External {
-                    store: Arc::clone(store),
-                    key: state.provider(KEY).unwrap_or(key).clone(),
-                    appended: 0,
-                }
+                Self::External(ExternalHistory::new(agent, store, key, state)?)
             }
         };
         let known = owner.service_id();
@@ -134,18 +106,11 @@ impl Ownership {
         last: Option<&MessageId>,
         state: &mut State,
     ) {
-        let key = last_message_key(&service.upstream, &service.agent);
-        let text = last.map(|last| {
-            let mut text = String::new();
-            json::push_string(&mut text, last.as_str());
-            text
-        });
-        state.set_provider(&key, text.and_then(|text| RawJson::new(&text).ok()));
         *self = Self::Service {
             id: Some(service.id.clone()),
             last: last.cloned(),
         };
-        state.set_service(service);
+        note_service(service, last, state);
     }
 
     /// Continue the conversation that a failed run had with the service. Returns how many of the
@@ -158,18 +123,25 @@ impl Ownership {
         state: &mut State,
     ) -> usize {
         // A failed run that sent none of them leaves the id that the thread has.
-        let kept = left.sent_to_service.as_ref().filter(|(_, sent)| *sent > 0);
-        let (Self::Service { .. }, Some((id, sent))) = (&self, kept) else {
+        let kept = left.sent_to_service.as_ref().filter(|sent| sent.count > 0);
+        let (Self::Service { .. }, Some(sent)) = (&self, kept) else {
             return 0;
         };
+        let upstream = &plan.client.abilities().upstream;
         let service = ServiceId {
-            upstream: plan.client.abilities().upstream.clone(),
+            upstream: sent.upstream.clone().unwrap_or_else(|| upstream.clone()),
             agent: agent.sub_agent.clone(),
-            id: id.clone(),
+            id: sent.id.clone(),
         };
-        let last = left.messages[..*sent].last();
-        self.set_service(service, last.and_then(|last| last.id.as_ref()), state);
-        *sent
+        let last = left.messages[..sent.count].last();
+        let last = last.and_then(|last| last.id.as_ref());
+        if service.upstream != *upstream {
+            // Another service of the thread has them: this one is sent all.
+            note_service(service, last, state);
+            return 0;
+        }
+        self.set_service(service, last, state);
+        sent.count
     }
 
     /// What a model is given of a history, and behind it the messages of context providers, which are
@@ -181,11 +153,9 @@ impl Ownership {
         shown: &[Message],
     ) -> Result<PromptView, RunError> {
         Ok(match self {
-            Self::External { store, key, .. } => {
-                let budget = plan.client.abilities().window;
-                let history = store.load(key, budget).await;
-                let history = history.map_err(|source| RunError::MessageStore { source })?;
-                PromptView::apart(base, View::new(history), shown)
+            Self::External(external) => {
+                let history = external.load(plan.prompt_budget()).await?;
+                PromptView::external(base, history, shown)
             }
             Self::Service { id: Some(_), last } => {
                 PromptView::increments(base, last.as_ref(), shown)
@@ -201,18 +171,46 @@ impl Ownership {
     pub(crate) fn service_id(&self) -> Option<&str> {
         match self {
             Self::Service { id, .. } => id.as_deref(),
-            Self::Local | Self::External { .. } => None,
+            Self::Local | Self::External(_) => None,
         }
     }
 
     pub(crate) fn is_external(&self) -> bool {
-        matches!(self, Self::External { .. })
+        matches!(self, Self::External(_))
+    }
+
+    /// The message store of the application, if it keeps the history.
+    pub(crate) fn external_mut(&mut self) -> Option<&mut ExternalHistory> {
+        match self {
+            Self::External(external) => Some(external),
+            Self::Local | Self::Service { .. } => None,
+        }
     }
 
     pub(crate) fn history_owner(&self) -> HistoryOwner<'_> {
         match self {
             Self::Service { id, .. } => HistoryOwner::Service { id: id.as_deref() },
-            Self::Local | Self::External { .. } => HistoryOwner::Caller,
+            Self::Local | Self::External(_) => HistoryOwner::Caller,
+        }
+    }
+}
+
+/// The owner of a history that services of other upstreams keep, if it is handed over.
+fn other_owner(
+    how: OnOtherUpstream,
+    services: &Services,
+    abilities: &Abilities,
+) -> Result<Owner, RunError> {
+    match (how, abilities.stores_history) {
+        (OnOtherUpstream::Refuse, _) => Err(RunError::KeptElsewhere {
+            owner: services.to_string(),
+            upstream: abilities.upstream.clone(),
+        }),
+        (OnOtherUpstream::HandOver, StoresHistory::Always) => {
+            Ok(Owner::service(&abilities.upstream))
+        }
+        (OnOtherUpstream::HandOver, StoresHistory::Never | StoresHistory::Optional) => {
+            Ok(Owner::Local)
         }
     }
 }
@@ -242,10 +240,10 @@ impl Driver {
         match (&self.model.owner, &response.service) {
             (Ownership::Service { .. }, Some(id)) => ServiceHistory::Kept(id.clone()),
             (Ownership::Service { .. }, None) => ServiceHistory::Missing,
-            (Ownership::Local | Ownership::External { .. }, Some(id)) => {
+            (Ownership::Local | Ownership::External(_), Some(id)) => {
                 ServiceHistory::Unasked(id.clone())
             }
-            (Ownership::Local | Ownership::External { .. }, None) => ServiceHistory::None,
+            (Ownership::Local | Ownership::External(_), None) => ServiceHistory::None,
         }
     }
 
@@ -303,42 +301,8 @@ impl Driver {
     async fn hand_over(&mut self, upstream: &str) -> Result<(), DriverError> {
         let thread = &self.context.thread;
         let mut settings = thread.settings();
-        settings.owner = Owner::Service {
-            upstream: upstream.to_owned(),
-        };
+        settings.owner = Owner::service(upstream);
         Ok(thread.write_settings(settings).await?)
-    }
-
-    /// Append the messages that are published next, up to so many, to the message store of the
-    /// application, if there is one.
-    pub(crate) async fn append_external(&mut self, until: usize) -> Result<(), DriverError> {
-        let Ownership::External {
-            store,
-            key,
-            appended,
-        } = &mut self.model.owner
-        else {
-            return Ok(());
-        };
-        if *appended >= until {
-            return Ok(());
-        }
-        let new = self.transcript.messages()[*appended..until].iter();
-        let messages: Vec<Message> = new.map(|message| Message::clone(message)).collect();
-        // The same for each attempt: the run, and the position in it.
-        let idempotency = format!("{}.{appended}", self.run);
-        let given = store.append(key, &messages, &idempotency).await;
-        match given {
-            Ok(None) => {}
-            Ok(Some(new)) => {
-                let state = &mut self.state.current;
-                state.set_provider(KEY, Some(new.clone()));
-                *key = new;
-            }
-            Err(source) => return Err(DriverError::Wait(RunError::MessageStore { source })),
-        }
-        *appended = until;
-        Ok(())
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) struct PromptView {
     start: usize,
     /// Whether the service keeps the history, so that only new messages are sent.
     increments: bool,
-    /// Whether `view` begins with something else than the history.
-    apart: bool,
+    /// The history in a message store of the application, with which `view` begins instead of ours.
+    loaded: Option<Vec<Arc<Message>>>,
     /// Messages behind the history that are shown in this run only.
     shown: Vec<Arc<Message>>,
     /// The compacted form of the history and the messages of the run, once they are long.
@@ -68,7 +68,7 @@ impl PromptView {
             view,
             start,
             increments: false,
-            apart: false,
+            loaded: None,
             shown: Vec::new(),
             compacts: false,
         }
@@ -87,28 +87,21 @@ impl PromptView {
             view,
             base: Some(base),
             increments: false,
-            apart: false,
+            loaded: None,
             shown,
             compacted,
             compacts: false,
         }
     }
 
-    /// Messages from elsewhere, and behind them those that are shown in this run only. The history is
-    /// kept and not shown.
-    pub(crate) fn apart(base: View, mut view: View, shown: &[Message]) -> Self {
-        for message in shown {
-            view.push(message.clone());
-        }
+    /// The history in a message store of the application, behind it messages that are shown in this
+    /// run only, then the messages of the run. Our own record of the history is kept and not shown.
+    pub(crate) fn external(base: View, view: View, shown: &[Message]) -> Self {
+        let loaded = view.messages().to_vec();
         Self {
-            start: view.messages().len(),
-            view,
             base: Some(base),
-            increments: false,
-            apart: true,
-            shown: Vec::new(),
-            compacted: None,
-            compacts: false,
+            loaded: Some(loaded),
+            ..Self::with(view, shown)
         }
     }
 
@@ -129,7 +122,7 @@ impl PromptView {
             view,
             base: Some(base),
             increments: true,
-            apart: true,
+            loaded: None,
             shown: Vec::new(),
             compacted: None,
             compacts: false,
@@ -146,7 +139,12 @@ impl PromptView {
 
     /// Whether the model is given the history and the messages of the run, which can be compacted.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.apart && !self.increments
+        !self.increments
+    }
+
+    /// Whether the history is that of a message store of the application.
+    pub(crate) fn is_external(&self) -> bool {
+        self.loaded.is_some()
     }
 
     /// Compact the history and the messages of the run. `None` while they are too short for that.
@@ -154,7 +152,7 @@ impl PromptView {
         &mut self,
         input: &CompactionInput<'_>,
     ) -> Result<Option<CompactionResult>, BudgetUnreachable> {
-        let before = self.history().len();
+        let before = self.shown_history().len();
         let record = before + self.view.messages().len() - self.start;
         let known = self.compacted.take();
         let known = known.filter(|one| one.fits(input.policy, record));
@@ -162,9 +160,10 @@ impl PromptView {
             self.compacts = false;
             return Ok(None);
         }
-        let history = match &self.base {
-            Some(base) => base.messages(),
-            None => &self.view.messages()[..self.start],
+        let history = match (&self.loaded, &self.base) {
+            (Some(loaded), _) => &loaded[..],
+            (None, Some(base)) => base.messages(),
+            (None, None) => &self.view.messages()[..self.start],
         };
         let messages = history.iter().chain(&self.view.messages()[self.start..]);
         let mut compacted = match known {
@@ -265,10 +264,19 @@ impl PromptView {
         }
     }
 
-    /// The history and the messages of the run.
+    /// The history that the model is shown, in full or compacted: ours, or that of a message store
+    /// of the application.
+    pub(crate) fn shown_history(&self) -> &[Arc<Message>] {
+        match &self.loaded {
+            Some(loaded) => loaded,
+            None => self.history(),
+        }
+    }
+
+    /// The history that the model is shown, and the messages of the run. Digests have their numbers.
     pub(crate) fn record(&self) -> Vec<Arc<Message>> {
         let new = &self.view.messages()[self.start..];
-        self.history().iter().chain(new).cloned().collect()
+        self.shown_history().iter().chain(new).cloned().collect()
     }
 
     pub(crate) fn is_incremental(&self) -> bool {
@@ -289,6 +297,7 @@ impl PromptView {
         self.view = View::default();
         self.start = 0;
         self.increments = true;
+        self.loaded = None;
         self.compacted = None;
         self.compacts = false;
     }
@@ -308,7 +317,9 @@ impl PromptView {
                 base
             }
         };
-        view.keep_compacted(self.compacted);
+        // What an application's store has may be another history than ours.
+        let compacted = self.compacted.filter(|_| self.loaded.is_none());
+        view.keep_compacted(compacted);
         view
     }
 }

@@ -7,9 +7,10 @@ use throughline_store::{CallState, Entry, Journal, NewItem, Run, RunKind, RunSta
 use super::carried::spent_by;
 use super::take_over::count_published;
 use crate::run::driver::RunContext;
+use crate::run::driver::model::AcceptedCall;
 use crate::run::driver::start::{
-    BeginResult, Leftover, OpenCallAnswers, Plan, QueuePlace, RunInput, StartPoint, begin,
-    queued_messages,
+    BeginResult, Leftover, OpenCallAnswers, Plan, QueuePlace, RunInput, SentToService, StartPoint,
+    begin, queued_messages,
 };
 use crate::run::driver::tools::judge;
 use crate::run::handle::Answered;
@@ -162,6 +163,7 @@ pub(crate) async fn find_leftover(
     };
     Ok(Some(Leftover {
         is_own: false,
+        accepted: None,
         ..leftover_of(home, &journal).await?
     }))
 }
@@ -203,15 +205,30 @@ async fn leftover_of(home: &ScopedStore, journal: &Journal) -> throughline_store
     }
     let last = journal.steps.last();
     let note = last.and_then(|step| StepNote::read(step.note.as_ref()).ok());
-    let service = note.and_then(|note| note.service).zip(last);
+    let sent_to_service = match (note, last) {
+        (
+            Some(StepNote {
+                service: Some(id),
+                upstream,
+                ..
+            }),
+            Some(step),
+        ) => {
+            let until = step.first + step.items;
+            let sent = entries.iter().filter(|entry| entry.at.no < until);
+            Some(SentToService {
+                upstream,
+                id,
+                count: sent.count(),
+            })
+        }
+        _ => None,
+    };
     Ok(Leftover {
         items,
         messages,
-        sent_to_service: service.map(|(id, step)| {
-            let until = step.first + step.items;
-            let sent = entries.iter().filter(|entry| entry.at.no < until);
-            (id, sent.count())
-        }),
+        sent_to_service,
         is_own: true,
+        accepted: AcceptedCall::of(journal),
     })
 }

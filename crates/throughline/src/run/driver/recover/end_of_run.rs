@@ -70,5 +70,6 @@ pub(crate) async fn outcome(context: &RunContext, run: Run) -> Result<Outcome, R
         compaction: None,
         losses: losses_of(run.note.as_ref()),
         steps: Vec::new(),
+        cut_off: Vec::new(),
     })
 }

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use throughline_model::{
     Body, CallId, Content, Message, Outcome, Output, Response, Scope, Source, Stop, ToolCall,
 };
-use throughline_store::{CallState, Effect, Entry, Execution, ItemNo, Journal, StepRecord};
+use throughline_store::{
+    CallState, Effect, Entry, Execution, ItemNo, Journal, QueueNo, StepRecord,
+};
 
 use super::carried::Carried;
 use crate::run::driver::inbox::LaterMessages;
+use crate::run::driver::model::AcceptedCall;
 use crate::run::driver::start::TakenCall;
 use crate::run::driver::tools::{PreparedCall, Round, judge};
 use crate::run::driver::{Driver, DriverError};
@@ -271,6 +274,9 @@ impl Driver {
         };
         let continues = !matches!(order, Order::End(stop) if stop != StopReason::Parked);
         if restoring == Restoring::Resume && continues {
+            self.model.accepted = AcceptedCall::of(journal);
+        }
+        if restoring == Restoring::Resume && continues {
             self.inject_undelivered(journal).await?;
             if unplanned.is_empty() {
                 // The model call that failed is made again, with the messages queued since.
@@ -298,7 +304,7 @@ impl Driver {
         let later = LaterMessages {
             queued: match planted("loop-queue-forgotten") {
                 true => Vec::new(),
-                false => self.context.thread.queued().await?,
+                false => self.undelivered().await?,
             },
             input: match is_delivered {
                 true => Vec::new(),
@@ -307,6 +313,16 @@ impl Driver {
         };
         self.inbox.inject_later(&mut self.turn, later);
         Ok(())
+    }
+
+    /// The queued messages that go out with the next model call: those that were sent with it, if the
+    /// service has accepted it already.
+    async fn undelivered(&self) -> throughline_store::Result<Vec<(QueueNo, Message)>> {
+        let mut queued = self.context.thread.queued().await?;
+        if let Some(accepted) = &self.model.accepted {
+            queued.retain(|(no, _)| accepted.delivered.contains(no));
+        }
+        Ok(queued)
     }
 
     /// Restore what is known of the calls of a step.
@@ -486,18 +502,41 @@ impl Driver {
     fn load_messages(&mut self, index: &JournalIndex<'_>, new: Vec<NewMessage>) {
         let journal = index.journal;
         let mut ids = HashSet::new();
-        // With a service that keeps the history, the messages of all steps were sent.
         let last = journal.steps.last();
+        // A service that keeps the history was sent the messages of all its steps.
         let sent = last.filter(|_| self.model.view.is_incremental());
         let sent = sent.map(|step| step.first + step.items);
-        for entry in index.complete_entries() {
+        let is_here = match last.map(|step| StepNote::read(step.note.as_ref())) {
+            Some(Ok(note)) => note
+                .upstream
+                .is_none_or(|upstream| upstream == self.plan.client.abilities().upstream),
+            Some(Err(_)) | None => true,
+        };
+        // A message store of the application has what was published.
+        let appended = match self.model.owner.is_external() {
+            true => self.transcript.published_count(),
+            false => 0,
+        };
+        let with_items = journal.steps.iter().rev().find(|step| step.items > 0);
+        let recorded = with_items.map_or(0, |step| step.first + step.items);
+        let mut in_steps = 0;
+        for (place, entry) in index.complete_entries().enumerate() {
             let message = Arc::new(entry.message.clone());
             ids.insert(message.id.clone());
-            if sent.is_none_or(|sent| entry.at.no >= sent) {
-                self.model.push(&message);
+            if entry.at.no < recorded {
+                in_steps = place + 1;
+            }
+            match is_here {
+                true if sent.is_none_or(|sent| entry.at.no >= sent) && place >= appended => {
+                    self.model.push(&message);
+                }
+                true => {}
+                // The answers of another service of the thread are new to this one.
+                false => self.model.view.push(Arc::clone(&message)),
             }
             self.transcript.push(message);
         }
+        self.transcript.restore_recorded(in_steps);
         let mut calls = journal.calls.iter();
         if index.is_complete() && calls.any(|call| Some(call.at.step) == last.map(|step| step.no)) {
             self.transcript.results_are_unsent();

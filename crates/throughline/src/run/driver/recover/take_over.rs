@@ -32,7 +32,9 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RunError, RunFailed};
 use crate::telemetry;
 use crate::thread::journal::{EndNote, StepNote};
-use crate::thread::{Loaded, Owner, Recorder, RunningRun, StopReason, write_unwritten};
+use crate::thread::{
+    Loaded, Owner, Recorder, RunningRun, StopReason, note_service, write_unwritten,
+};
 use crate::trials::planted;
 
 /// A run that this task has taken over.
@@ -137,6 +139,11 @@ pub(crate) async fn work(
     }
     let journal = home.store.journal(&home.scope, run.id).await;
     let journal = journal.map_err(|error| context.refuse(run.id, error))?;
+    let restoring = match restoring {
+        // Its end was asked for, and may have been stored in part.
+        Restoring::Resume if journal.run.cancelling => Restoring::Cancel,
+        restoring => restoring,
+    };
     let next = (journal.run.next_step, journal.run.next_event);
     let mut recorder = Recorder::new(home, started, journal.run.mode, next);
     if restoring == Restoring::Seal {
@@ -197,6 +204,7 @@ async fn seal(
         )),
         abandoned: false,
         losses: &[],
+        service: None,
     };
     if journal.run.next_event > 0 {
         recorder.event(encode(&RunEvent::Ended { stop }));
@@ -219,6 +227,9 @@ async fn rebuild(
     let mut state = loaded.state();
     let mut owner = restore_owner(context, &plan, &loaded, journal, &mut state)?;
     let mut base = view_at_node(context, &mut loaded, journal).await?;
+    if let Some(external) = owner.external_mut() {
+        external.repeat(base.messages(), &mut state).await?;
+    }
     // With `per_call` the view ends with messages that the run itself has published.
     let published = count_published(journal);
     let start = base.messages().len().saturating_sub(published);
@@ -247,8 +258,8 @@ async fn rebuild(
     };
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     turn.charge(&spent);
-    if let Ownership::External { appended, .. } = &mut owner {
-        *appended = published;
+    if let Some(external) = owner.external_mut() {
+        external.resume_at(published);
     }
     telemetry::name_run(run);
     let node = journal.run.published.or(journal.run.base);
@@ -263,10 +274,12 @@ async fn rebuild(
             view,
             owner,
             provided,
+            accepted: None,
         },
         tools: ToolExecution::new(tools, context),
         details: OutcomeDetails::default(),
         cutoff: Cutoff::new(context, plan.limits.time, used),
+        was_cut: false,
         plan,
         context: context.clone(),
         _at_work: at_work,
@@ -289,15 +302,21 @@ fn restore_owner(
     let note = StepNote::read(last).unwrap_or_default();
     let forgets = planted("loop-service-forgotten");
     let id = note.service.filter(|_| !forgets);
-    if let (Owner::Service { upstream }, Some(id)) = (&settings.owner, id) {
+    let here = &plan.client.abilities().upstream;
+    if let (Owner::Services(_), Some(id)) = (&settings.owner, id) {
         let service = ServiceId {
-            upstream: upstream.clone(),
+            upstream: note.upstream.unwrap_or_else(|| here.clone()),
             agent: agent.sub_agent.clone(),
             id,
         };
         let messages = journal.entries.iter().map(|entry| &entry.message);
         let last = messages.rev().find(|message| is_by_model(message));
-        owner.set_service(service, last.and_then(|last| last.id.as_ref()), state);
+        let last = last.and_then(|last| last.id.as_ref());
+        match service.upstream == *here {
+            true => owner.set_service(service, last, state),
+            // The steps were answered by another service of the thread.
+            false => note_service(service, last, state),
+        }
     }
     Ok(owner)
 }

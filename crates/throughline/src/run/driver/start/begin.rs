@@ -14,7 +14,9 @@ use super::plan::Plan;
 use crate::run::driver::cutoff::Cutoff;
 use crate::run::driver::finish::OutcomeDetails;
 use crate::run::driver::inbox::{Inbox, LaterMessages};
-use crate::run::driver::model::{ModelInput, Ownership, Provided, UnstartedRun, providers};
+use crate::run::driver::model::{
+    AcceptedCall, ModelInput, Ownership, Provided, UnstartedRun, providers,
+};
 use crate::run::driver::publisher::{EventPublisher, RunLog};
 use crate::run::driver::recover::Carried;
 use crate::run::driver::thread_state::ThreadState;
@@ -32,10 +34,22 @@ use crate::thread::{Loaded, Recorder, RunningRun, ThreadSettings, messages};
 pub(crate) struct Leftover {
     pub(crate) items: Vec<NewItem>,
     pub(crate) messages: Vec<Message>,
-    /// The id under which a service has the first so many of the messages.
-    pub(crate) sent_to_service: Option<(String, usize)>,
+    /// The service that has the first of the messages.
+    pub(crate) sent_to_service: Option<SentToService>,
     /// Whether the messages are part of the outcome of the next run.
     pub(crate) is_own: bool,
+    /// The model call that a service had accepted when the run failed.
+    pub(crate) accepted: Option<AcceptedCall>,
+}
+
+/// What a service has of the messages that a failed run left.
+pub(crate) struct SentToService {
+    /// The upstream, if the journal says which.
+    pub(crate) upstream: Option<String>,
+    /// The id under which it has them.
+    pub(crate) id: String,
+    /// How many.
+    pub(crate) count: usize,
 }
 
 /// What a run begins with.
@@ -115,6 +129,10 @@ async fn prepare_and_begin(
     let shown = &prepared.provided.run.messages;
     let view = prepared.owner.prompt(&plan, base, shown).await?;
 
+    let left = input.leftover.as_mut();
+    let accepted = left.and_then(|left| left.accepted.take());
+    // The service was sent what the failed run had, and nothing since.
+    let accepted = accepted.filter(|_| input.queued.is_empty() && input.input.is_empty());
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     turn.charge(&input.spent);
     let kept = &prepared.provided.kept;
@@ -171,10 +189,12 @@ async fn prepare_and_begin(
             view,
             owner: prepared.owner,
             provided: prepared.provided,
+            accepted,
         },
         tools: ToolExecution::new(tools, context),
         details: OutcomeDetails::default(),
         cutoff: Cutoff::new(context, plan.limits.time, input.spent.ms),
+        was_cut: false,
         plan,
         context: context.clone(),
         _at_work: at_work,
@@ -239,6 +259,9 @@ impl Prepared {
         let mut state = loaded.state();
         let mut settings = loaded.settings.clone();
         let mut owner = Ownership::of(agent, plan, &mut settings, &state, run)?;
+        if let Some(external) = owner.external_mut() {
+            external.repeat(loaded.view.messages(), &mut state).await?;
+        }
         let sent_to_service = match &input.leftover {
             Some(left) => owner.adopt(agent, plan, left, &mut state),
             None => 0,

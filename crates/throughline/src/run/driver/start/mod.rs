@@ -7,7 +7,7 @@ mod plan;
 mod queue;
 mod settle;
 
-pub(crate) use begin::{BeginResult, Leftover, RunInput, begin};
+pub(crate) use begin::{BeginResult, Leftover, RunInput, SentToService, begin};
 pub(crate) use enter::{BlockingRun, MAX_ATTEMPTS, StartPoint, execute, queued_messages};
 pub(crate) use open_calls::{OpenCallAnswers, TakenCall};
 pub(crate) use plan::{Plan, joined};

@@ -137,6 +137,15 @@ impl Plan {
         }
     }
 
+    /// How many tokens of history the model of this run can be shown; `None` if that is not known.
+    pub(crate) fn prompt_budget(&self) -> Option<u64> {
+        let budget = match &self.compaction {
+            Compaction::On(policy) => policy.effective_budget(),
+            Compaction::Off => None,
+        };
+        budget.or(self.client.abilities().window)
+    }
+
     /// Whether nothing of the run is published, because the application's own layers were to do that
     /// and none of them does.
     pub(crate) fn is_unpublished(&self, agent: &AgentSetup) -> bool {

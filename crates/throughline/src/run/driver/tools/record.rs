@@ -17,6 +17,7 @@ use crate::run::driver::{Driver, DriverError};
 use crate::run::machine::Order;
 use crate::thread::journal::{Awaits, StepNote};
 use crate::thread::{Persistence, StopReason};
+use crate::trials::planted;
 
 /// What the journal has of a round: one model answer, its calls and their results.
 #[derive(Default)]
@@ -56,7 +57,8 @@ impl Driver {
         self.read_own_queue().await?;
         self.billed(&response);
         let service = self.service_history(&response);
-        let mut note = StepNote::of(&response, response.service.as_deref());
+        let upstream = &self.plan.client.abilities().upstream;
+        let mut note = StepNote::of(&response, upstream);
         note.losses = self.details.take_last_losses();
         self.details.steps.push(Step::Model {
             step: self.turn.model_calls(),
@@ -82,6 +84,7 @@ impl Driver {
             // The final answer is recorded with the end of the run, in one write. But a message store
             // of the application must not have what the journal could still lose.
             if !self.model.owner.is_external() {
+                self.details.last_service = note.service.zip(note.upstream);
                 return Ok(order);
             }
             note.end = Some(*stop);
@@ -123,11 +126,13 @@ impl Driver {
         };
     }
 
-    /// Whether the current step is published at once. With a message store of the application it never
-    /// is: the journal must have a message before that store, and a step is written with its node.
-    fn publishes_step(&self) -> bool {
+    /// Whether the current step is published at once. The last one of a run is not if a message store
+    /// of the application keeps the history: its messages are appended before the run is published,
+    /// so that the last node has the key that the append returned.
+    fn publishes_step(&self, note: &StepNote) -> bool {
         let per_call = self.log.recorder.mode == Persistence::PerCall;
-        per_call && self.tools.round.is_marked && !self.model.owner.is_external()
+        let is_last = note.end.is_some() && self.model.owner.is_external();
+        per_call && self.tools.round.is_marked && !is_last
     }
 
     /// Record the closed calls of an answer that was cut off.
@@ -166,7 +171,16 @@ impl Driver {
                 state,
             });
         }
-        let node = self.publishes_step().then(|| StepNode {
+        let publishes = self.publishes_step(&note);
+        if let (true, Some(external)) = (publishes, self.model.owner.external_mut()) {
+            let until = self.transcript.sent().len();
+            external.announce(self.run, until, &mut self.state.current);
+        }
+        if planted("loop-append-unjournaled") && publishes {
+            let until = self.transcript.sent().len();
+            self.append_external(until).await?;
+        }
+        let node = publishes.then(|| StepNode {
             state: self.state.changed(),
         });
         if node.is_some() {
@@ -176,9 +190,24 @@ impl Driver {
         let step = self.log.recorder.step(calls, approvals, note, node);
         let published = step.await?;
         self.log.events.release();
+        self.transcript.step_recorded();
         if let Some(published) = published {
             self.transcript.step_published(&published);
             self.state.mark_published();
+            let until = self.transcript.published_count();
+            self.append_external(until).await?;
+        }
+        Ok(())
+    }
+
+    /// Record messages that no step has: the run ends with them.
+    pub(crate) async fn record_rest(&mut self, stop: StopReason) -> Result<(), DriverError> {
+        if self.log.recorder.has_items() {
+            let note = StepNote {
+                end: Some(stop),
+                ..StepNote::default()
+            };
+            self.record(note).await?;
         }
         Ok(())
     }
@@ -231,7 +260,7 @@ impl Driver {
 
     /// Write the results that were noted.
     pub(crate) async fn store_results(&mut self) -> throughline_store::Result<()> {
-        if crate::trials::planted("loop-results-late") {
+        if planted("loop-results-late") {
             return Ok(());
         }
         self.log.recorder.results().await
