@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use throughline_model::json;
+use throughline_model::{Wire, json};
 use throughline_wire::validate::{Chained, Issued};
+
+use super::stored::{Fate, Operation, Storage, Stored, Subject};
 
 /// Whether a server accepts only ids that it issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub(super) struct Memory {
     /// By the id of a response, an interaction or a conversation.
     kept: BTreeMap<String, Chained>,
     conversations: usize,
+    pub(super) stored: Stored,
 }
 
 impl Memory {
@@ -33,6 +36,7 @@ impl Memory {
             },
             kept: BTreeMap::new(),
             conversations: 0,
+            stored: Stored::default(),
         }
     }
 
@@ -56,11 +60,19 @@ impl Memory {
         self.conversations += 1;
         let id = format!("conv_{:08x}", self.conversations);
         self.kept.insert(id.clone(), Chained::default());
+        self.stored.conversation(&id);
         id
     }
 
     /// Stores an answer, with everything that led to it.
-    pub(super) fn keep(&mut self, request: &Map<String, Value>, answer: &Value) {
+    pub(super) fn keep(
+        &mut self,
+        wire: &Wire,
+        request: &Map<String, Value>,
+        answer: &Value,
+        fate: &Fate,
+    ) {
+        self.stored.keep(wire, request, answer, fate);
         let Some(id) = answer.get("id").and_then(Value::as_str) else {
             return;
         };
@@ -81,6 +93,20 @@ impl Memory {
             self.kept.insert(conversation.to_owned(), chained.clone());
         }
         self.kept.insert(id.to_owned(), chained);
+    }
+
+    /// Performs an operation on what is stored; none if the service does not have its subject.
+    pub(super) fn perform(&mut self, wire: &Wire, how: Storage, what: &Operation) -> Option<Value> {
+        let body = self.stored.perform(wire, how, what)?;
+        match what {
+            // What a list shows may be sent back, and has ids that the service gave it.
+            Operation::List(..) => self.issue(&body["data"].to_string()),
+            Operation::Delete(Subject::Answer(id) | Subject::Conversation(id)) => {
+                self.kept.remove(id);
+            }
+            Operation::Show(_) => {}
+        }
+        Some(body)
     }
 }
 

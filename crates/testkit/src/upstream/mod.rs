@@ -4,7 +4,8 @@
 //! vendor's addresses, headers, ids, usage and framing. It refuses what the vendor refuses: wrong
 //! addresses and keys, unknown members, and every history that
 //! [`validate`](throughline_wire::validate) refuses, given what this server issued and stored.
-//! Answers come from a [`Script`] of [`Reply`]s, and [`Fault`]s can disturb them.
+//! Answers come from a [`Script`] of [`Reply`]s, and [`Fault`]s can disturb them. Stored answers and
+//! conversations can be fetched, listed and deleted, with the vendor's addresses.
 //!
 //! Its responses are built as the vendor's JSON, not by the codec under test; only streams are
 //! written with the codec and then split into smaller events.
@@ -24,6 +25,7 @@ mod recorded;
 mod reply;
 mod server;
 mod state;
+mod stored;
 mod strict;
 mod talk;
 #[cfg(test)]

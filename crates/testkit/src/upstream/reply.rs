@@ -6,6 +6,7 @@ use throughline_model::Response;
 use super::fault::Fault;
 use super::gate::Gate;
 use super::recorded::Recorded;
+use super::stored::Fate;
 
 /// The answer to one request.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct Reply {
     pub(super) what: What,
     pub(super) fault: Option<Fault>,
     pub(super) gate: Option<Gate>,
+    pub(super) detached: bool,
+    pub(super) fate: Fate,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +91,8 @@ impl Reply {
             what,
             fault: None,
             gate: None,
+            detached: false,
+            fate: Fate::default(),
         }
     }
 
@@ -210,6 +215,29 @@ impl Reply {
         if let What::Raw(raw) = &mut self.what {
             raw.headers.push((name.into(), value.into()));
         }
+        self
+    }
+
+    /// Ends the connection as soon as the service has accepted the call, while the answer goes on
+    /// being made and stored: a stream ends after its first event, a whole answer before its head.
+    /// The stored answer can be looked up, if the call asks the service to store it.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        self.detached = true;
+        self
+    }
+
+    /// Makes the stored answer `in_progress` for this number of look-ups.
+    #[must_use]
+    pub fn running_for(mut self, look_ups: usize) -> Self {
+        self.fate.running_for = look_ups;
+        self
+    }
+
+    /// Makes the stored answer end with this status and without content: `failed`, `cancelled`.
+    #[must_use]
+    pub fn ended_as(mut self, status: &str) -> Self {
+        self.fate.ended_as = Some(status.to_owned());
         self
     }
 

@@ -15,6 +15,7 @@ use super::memory::{Memory, Origins};
 use super::recorded::Recorded;
 use super::reply::{Reply, Script};
 use super::state::{Counts, ServerState};
+use super::stored::Storage;
 use super::vendor;
 use super::window::{Prompts, Window};
 
@@ -25,6 +26,7 @@ pub struct Setup {
     script: Script,
     fault: Option<(Fault, Extent)>,
     window: Option<u64>,
+    storage: Storage,
 }
 
 impl Setup {
@@ -64,6 +66,27 @@ impl Setup {
         self
     }
 
+    /// Lists the input of a stored answer with everything before it, as some services do.
+    #[must_use]
+    pub fn lists_inherited_input(mut self) -> Self {
+        self.storage.lists_inherited = true;
+        self
+    }
+
+    /// Sets how many items of a list a page has at most.
+    #[must_use]
+    pub fn page(mut self, items: usize) -> Self {
+        self.storage.page = items.max(1);
+        self
+    }
+
+    /// Makes a service that deletes nothing.
+    #[must_use]
+    pub fn without_deletion(mut self) -> Self {
+        self.storage.deletes = false;
+        self
+    }
+
     /// Starts to listen.
     ///
     /// # Panics
@@ -85,6 +108,7 @@ impl Setup {
                 counts: Counts::default(),
                 origin: format!("http://{address}"),
                 window: self.window.map(Window::new),
+                storage: self.storage,
             }),
             seen: watch::Sender::new(0),
         });
@@ -145,6 +169,7 @@ impl Upstream {
             script: Script::default(),
             fault: None,
             window: None,
+            storage: Storage::default(),
         }
     }
 
@@ -176,6 +201,11 @@ impl Upstream {
     /// Creates an empty conversation at the service; returns its id.
     pub fn conversation(&self) -> String {
         self.shared.state().memory.conversation()
+    }
+
+    /// The ids of the answers and conversations that the service stores.
+    pub fn stored(&self) -> Vec<String> {
+        self.shared.state().memory.stored.ids()
     }
 
     /// Every received request, in order.

@@ -12,6 +12,7 @@ use super::inflict::{self, PreparedResponse, Shape, To};
 use super::memory::Memory;
 use super::recorded::{Recorded, Verdict};
 use super::reply::{Part, PlainReply, Raw, Reply, ReplyId, Script, What};
+use super::stored::{Operation, Storage};
 use super::strict::{self, Accepted};
 use super::vendor::{self, Refusal};
 use super::vendor_body;
@@ -31,6 +32,8 @@ pub struct Counts {
     pub connections: usize,
     /// Requests that came.
     pub requests: usize,
+    /// Requests for an answer of the model: all but those about stored answers.
+    pub model_calls: usize,
     /// Requests that were refused in the vendor's form.
     pub refused: usize,
     /// Requests that were answered with a fault.
@@ -47,6 +50,7 @@ pub(super) struct ServerState {
     pub(super) origin: String,
     /// The context window, if there is one.
     pub(super) window: Option<Window>,
+    pub(super) storage: Storage,
 }
 
 impl ServerState {
@@ -62,6 +66,11 @@ impl ServerState {
             origin: &origin,
         };
         let mut recorded = Recorded::of(&wire, request, connection);
+        if let Some(operation) = Operation::of(&wire, request) {
+            let acts = self.about_stored(&to, request, &operation, &mut recorded);
+            return self.record(recorded, acts);
+        }
+        self.counts.model_calls += 1;
         let mut judged = strict::judge(&self.profile, &self.memory, request);
         if let (Ok(accepted), Some(window)) = (&mut judged, &mut self.window) {
             match window.take(&wire, &request.body) {
@@ -80,6 +89,11 @@ impl ServerState {
                 self.accepted(&to, &accepted, &mut recorded)
             }
         };
+        self.record(recorded, acts)
+    }
+
+    /// Records a request, and returns the actions on its connection.
+    fn record(&mut self, recorded: Recorded, acts: Vec<Act>) -> Vec<Act> {
         self.counts.faults += usize::from(recorded.fault.is_some());
         if self.recorded.len() < KEPT {
             self.recorded.push(recorded);
@@ -92,6 +106,45 @@ impl ServerState {
         acts
     }
 
+    /// Answers a request about what is stored.
+    fn about_stored(
+        &mut self,
+        to: &To<'_>,
+        request: &Incoming,
+        operation: &Operation,
+        recorded: &mut Recorded,
+    ) -> Vec<Act> {
+        let deletes = matches!(operation, Operation::Delete(_));
+        let found = match vendor::check_key(to.wire, request) {
+            Err(refusal) => Err(refusal),
+            Ok(()) if deletes && !self.storage.deletes => {
+                let message = format!("Not allowed to DELETE on {}.", request.target);
+                Err(Refusal::new(to.wire, 405, message))
+            }
+            Ok(()) => {
+                let body = self.memory.perform(to.wire, self.storage, operation);
+                body.ok_or_else(|| strict::not_stored(to.wire, operation.subject()))
+            }
+        };
+        let body = match found {
+            Ok(body) => body.to_string().into_bytes(),
+            Err(refusal) => {
+                recorded.verdict = Verdict::Refused(refusal.status, refusal.message.clone());
+                self.counts.refused += 1;
+                return inflict::refusal(to, &refusal);
+            }
+        };
+        let answer = PreparedResponse {
+            head: vendor::head(to.wire, 200, to.number),
+            shape: Shape::Whole(body),
+        };
+        recorded.fault = self.next_fault();
+        match recorded.fault {
+            Some(fault) => inflict::faulty(to, fault, &answer),
+            None => inflict::plain(to, &answer),
+        }
+    }
+
     fn accepted(&mut self, to: &To<'_>, accepted: &Accepted, recorded: &mut Recorded) -> Vec<Act> {
         let inflicted = self.next_fault();
         let Some(reply) = self.script.next(recorded, inflicted.is_some()) else {
@@ -102,6 +155,7 @@ impl ServerState {
         let fault = inflicted.or(reply.fault);
         recorded.fault = fault;
         let gate = reply.gate.clone();
+        let detached = reply.detached;
         let Some(answer) = self.prepared(to, accepted, reply, fault) else {
             let message = "this vendor cannot say what the script says";
             recorded.verdict = Verdict::Refused(501, message.into());
@@ -109,6 +163,7 @@ impl ServerState {
         };
         let mut acts = match fault {
             Some(fault) => inflict::faulty(to, fault, &answer),
+            None if detached => inflict::detached(to, &answer),
             None => inflict::plain(to, &answer),
         };
         if let Some(gate) = gate {
@@ -165,7 +220,8 @@ impl ServerState {
         self.memory.issue(&body);
         if stored {
             let value: Value = serde_json::from_str(&body).ok()?;
-            self.memory.keep(&accepted.body, &value);
+            self.memory
+                .keep(to.wire, &accepted.body, &value, &reply.fate);
         }
         let mut head = vendor::head(to.wire, 200, to.number);
         let shape = match accepted.reading {

@@ -7,6 +7,7 @@ use throughline_wire::validate::{Profile, validate};
 use super::http::Incoming;
 use super::members;
 use super::memory::{CONTINUES, Memory, named};
+use super::stored::Subject;
 use super::vendor::{self, Refusal, Vendor, family};
 use crate::scripted::Reading;
 
@@ -323,6 +324,18 @@ fn not_held(wire: &Wire, key: &str, id: &str) -> Refusal {
         "previous_response_id" => refusal.code("previous_response_not_found"),
         _ => refusal,
     }
+}
+
+/// The vendor's error for something that it does not store.
+pub(super) fn not_stored(wire: &Wire, subject: &Subject) -> Refusal {
+    let message = match (wire, subject) {
+        (_, Subject::Conversation(id)) => format!("Conversation with id '{id}' not found."),
+        (Wire::GeminiInteractions, Subject::Answer(id)) => {
+            format!("Interaction '{id}' was not found.")
+        }
+        (_, Subject::Answer(id)) => format!("Response with id '{id}' not found."),
+    };
+    Refusal::new(wire, 404, message)
 }
 
 /// Whether the vendor stores the answer.

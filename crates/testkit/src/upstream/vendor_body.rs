@@ -272,6 +272,9 @@ fn interactions(asked: &RequestContext<'_>, said: &PlainReply) -> Value {
     let mut body = json!({"id": format!("int_{n:08x}"), "object": "interaction",
         "model": asked.model, "role": "model", "status": status, "steps": steps,
         "created": "2026-11-15T10:00:00Z", "updated": "2026-11-15T10:00:01Z"});
+    if let Some(previous) = asked.body.get("previous_interaction_id") {
+        body["previous_interaction_id"] = previous.clone();
+    }
     if let Some((input, made)) = said.usage {
         body["usage"] = json!({"total_input_tokens": input, "total_output_tokens": made,
             "total_tokens": input + made});

@@ -44,6 +44,17 @@ pub(super) fn plain(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
     }
 }
 
+/// The beginning of an answer that goes on being made without its connection: a stream ends after
+/// its first event, a whole answer before its head.
+pub(super) fn detached(to: &To<'_>, answer: &PreparedResponse) -> Vec<Act> {
+    let mut acts = match &answer.shape {
+        Shape::Whole(_) => Vec::new(),
+        Shape::Streamed(frames) => begun(&answer.head, &events(to, &frames[..frames.len().min(1)])),
+    };
+    acts.push(Act::Close);
+    acts
+}
+
 /// A refusal in the vendor's form.
 pub(super) fn refusal(to: &To<'_>, refusal: &Refusal) -> Vec<Act> {
     let body = refusal.body(to.wire, to.number);
