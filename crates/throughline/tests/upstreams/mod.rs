@@ -17,4 +17,5 @@ mod log_capture;
 mod out_of_turn;
 mod service_histories;
 mod settings;
+mod stored_conversations;
 mod truncated_calls;

@@ -146,6 +146,7 @@ impl Transport for HttpTransport {
             return http1.send(&target, headers, &request).await;
         }
         let method = match request.method {
+            HttpMethod::Delete => Method::DELETE,
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
         };

@@ -12,6 +12,8 @@ use crate::client::{ErrorKind, Secret, TimeoutPhase};
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HttpMethod {
+    /// `DELETE`.
+    Delete,
     /// `GET`.
     Get,
     /// `POST`.

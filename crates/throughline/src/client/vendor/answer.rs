@@ -20,6 +20,8 @@ pub(super) struct Head {
     pub(super) secret: Option<Secret>,
     /// Which side stores the conversation.
     pub(super) stored_by: StoredBy,
+    /// Whether the service can be asked for answers that it stored.
+    pub(super) can_be_asked: bool,
 }
 
 /// The media type of a body.

@@ -20,6 +20,8 @@ pub(super) struct Dialect {
     pub(super) route: Route,
     pub(super) end: EndMark,
     pub(super) stores: StoresHistory,
+    /// How stored answers are asked for, if the service stores any.
+    pub(super) stored: Option<StoredForm>,
     /// Whether reasoning can be sent back.
     pub(super) reasoning: bool,
 }
@@ -38,6 +40,15 @@ pub(super) enum Route {
     Fixed(&'static str),
     /// The path contains the model, and whether the answer is streamed.
     PerModel,
+}
+
+/// The operations on stored answers. A stored answer is below the route of model calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoredForm {
+    /// Responses: the input is listed apart, and there are conversations.
+    Responses,
+    /// Interactions: the steps of a stored interaction begin with its input.
+    Interactions,
 }
 
 /// How a stream ends.
@@ -60,6 +71,7 @@ pub(super) static OPENAI_RESPONSES: Dialect = Dialect {
     route: Route::Fixed("/responses"),
     end: EndMark::Required,
     stores: StoresHistory::Optional,
+    stored: Some(StoredForm::Responses),
     reasoning: true,
 };
 
@@ -67,6 +79,7 @@ pub(super) static OPENAI_CHAT: Dialect = Dialect {
     wire: Wire::OpenAiChat,
     route: Route::Fixed("/chat/completions"),
     stores: StoresHistory::Never,
+    stored: None,
     reasoning: false,
     ..OPENAI_RESPONSES
 };
@@ -81,6 +94,7 @@ pub(super) static ANTHROPIC: Dialect = Dialect {
     route: Route::Fixed("/v1/messages"),
     end: EndMark::Required,
     stores: StoresHistory::Never,
+    stored: None,
     reasoning: true,
 };
 
@@ -95,6 +109,7 @@ pub(super) static GEMINI: Dialect = Dialect {
     route: Route::PerModel,
     end: EndMark::Required,
     stores: StoresHistory::Never,
+    stored: None,
     reasoning: true,
 };
 
@@ -102,6 +117,7 @@ pub(super) static GEMINI_INTERACTIONS: Dialect = Dialect {
     wire: Wire::GeminiInteractions,
     route: Route::Fixed("/v1beta/interactions"),
     stores: StoresHistory::Optional,
+    stored: Some(StoredForm::Interactions),
     ..GEMINI
 };
 
@@ -115,5 +131,6 @@ pub(super) static FOUNDRY: Dialect = Dialect {
     route: Route::Fixed("/responses"),
     end: EndMark::Required,
     stores: StoresHistory::Optional,
+    stored: Some(StoredForm::Responses),
     reasoning: true,
 };

@@ -3,6 +3,7 @@
 //! `throughline-wire` encodes and decodes bodies. This module signs and sends requests, reads
 //! responses as they arrive, and maps failures to error kinds.
 
+mod accepted;
 mod answer;
 mod answer_memory;
 mod builder;
@@ -12,6 +13,7 @@ mod history_form;
 mod native_refusals;
 mod send;
 mod setup;
+mod stored;
 mod stored_by;
 mod stream;
 mod token_counts;
@@ -27,7 +29,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::unfold;
-use throughline_model::{Event, Fold, Response};
+use throughline_model::{Fold, Response};
 use throughline_wire::compose::{Delivery, TokenLimit};
 use throughline_wire::render::Target;
 use throughline_wire::{Codec, Loss};
@@ -35,7 +37,9 @@ use throughline_wire::{Codec, Loss};
 use super::first_content::wait_for_content;
 use super::http::{Credential, Header, Timeouts, Transport};
 use super::observe::{ClientEvent, ObserverHandle};
-use super::{Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner};
+use super::{
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, StoredConversations,
+};
 use crate::memory::MemoryBudget;
 
 use answer::Media;
@@ -138,8 +142,10 @@ impl VendorClient {
         // Some servers always answer with a whole body.
         let body = answer.whole().await?;
         let response = whole::read(self.codec, &answer.head, &body)?;
-        let events: Vec<Result<Event, ClientError>> =
-            response.events().into_iter().map(Ok).collect();
+        let stored = stored_by::says_stored(response.vendor.as_ref());
+        let mut events = response.events();
+        accepted::insert(&answer.head, &mut events, || stored);
+        let events = events.into_iter().map(Ok);
         Ok(Box::pin(futures_util::stream::iter(events)))
     }
 
@@ -216,6 +222,13 @@ impl ChatClient for VendorClient {
 
     fn unsupported(&self, request: &ChatRequest<'_>) -> Vec<Loss> {
         self.losses(request)
+    }
+
+    fn conversations(&self) -> Option<&dyn StoredConversations> {
+        self.stored_form().map(|_| {
+            let stored: &dyn StoredConversations = self;
+            stored
+        })
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -34,6 +34,13 @@ const MARKED_ARRAY: &str = "[\0";
 /// How many bytes of an error body are read.
 const ERROR_BODY: u64 = 1024 * 1024;
 
+/// A request before it is signed.
+pub(super) struct Outgoing {
+    pub(super) method: HttpMethod,
+    pub(super) url: String,
+    pub(super) body: RequestBody,
+}
+
 impl VendorClient {
     /// Sends a request and reads the head of its response. Any status that is not a success is an
     /// error.
@@ -52,6 +59,21 @@ impl VendorClient {
         let url = url.map_err(|problem| self.setup(problem))?;
         let (body, losses) = self.body(request, delivery, &stored_by, form);
         request.note_losses(|| losses);
+        let outgoing = Outgoing {
+            method: HttpMethod::Post,
+            url,
+            body,
+        };
+        self.exchange(outgoing, delivery, stored_by).await
+    }
+
+    /// Signs and sends a request, and reads the head of its response.
+    pub(super) async fn exchange(
+        &self,
+        outgoing: Outgoing,
+        delivery: Delivery,
+        stored_by: StoredBy,
+    ) -> Result<VendorAnswer, ClientError> {
         let mut renewed = false;
         loop {
             let granted = self.credential.grant().await.map_err(|error| {
@@ -59,10 +81,10 @@ impl VendorClient {
                 self.error(ErrorKind::Auth, text).with_source(error)
             })?;
             let request = HttpRequest {
-                method: HttpMethod::Post,
-                url: url.clone(),
-                headers: self.headers(&granted, delivery),
-                body: body.clone(),
+                method: outgoing.method,
+                url: outgoing.url.clone(),
+                headers: self.headers(&granted, &outgoing, delivery),
+                body: outgoing.body.clone(),
             };
             let response = self.send(request).await?;
             // A token may have been revoked before it expires: retries once with a new one.
@@ -108,6 +130,7 @@ impl VendorClient {
             content_type: response.header("content-type").map(str::to_owned),
             secret: granted.secret,
             stored_by,
+            can_be_asked: self.stored_form().is_some(),
         };
         let is_good = (200..300).contains(&response.status);
         let limit = match delivery {
@@ -128,15 +151,16 @@ impl VendorClient {
         EventReader::new(self.codec, answer, self.bounds.events, self.end_mark)
     }
 
-    fn headers(&self, granted: &Granted, delivery: Delivery) -> Vec<Header> {
+    fn headers(&self, granted: &Granted, outgoing: &Outgoing, delivery: Delivery) -> Vec<Header> {
         let accept = match delivery {
             Delivery::Whole => "application/json",
             Delivery::Streamed => "text/event-stream",
         };
-        let mut headers = vec![
-            Header::plain("content-type", "application/json"),
-            Header::plain("accept", accept),
-        ];
+        let mut headers = Vec::new();
+        if !outgoing.body.is_empty() {
+            headers.push(Header::plain("content-type", "application/json"));
+        }
+        headers.push(Header::plain("accept", accept));
         if let Some(secret) = &granted.secret {
             let auth = match &self.credential {
                 Credential::Tokens(_) => Auth::Bearer,
@@ -244,7 +268,7 @@ impl VendorClient {
         })
     }
 
-    fn error(&self, kind: ErrorKind, message: &str) -> ClientError {
+    pub(super) fn error(&self, kind: ErrorKind, message: &str) -> ClientError {
         ClientError::new(kind, &self.abilities.upstream, message)
     }
 

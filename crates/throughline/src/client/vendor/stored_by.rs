@@ -10,6 +10,7 @@ use throughline_wire::render::{Chain, ChainAt, Target};
 use throughline_wire::validate::Chained;
 
 use super::VendorClient;
+use super::dialect::StoredForm;
 use crate::client::{ChatRequest, ClientError, HistoryOwner, StoresHistory};
 
 /// Members of a body that name the continued conversation.
@@ -41,28 +42,23 @@ impl VendorClient {
 
     /// The service's reference to the conversation.
     fn continued(&self, id: Option<&str>) -> Result<Option<ChainAt>, ClientError> {
-        let stores = self.abilities.stores_history != StoresHistory::Never;
-        let named = |id: &str| match self.dialect.wire {
-            Wire::OpenAiResponses | Wire::Foundry if id.starts_with("conv_") => {
-                Some(ChainAt::Conversation(id.to_owned()))
-            }
-            Wire::OpenAiResponses | Wire::Foundry | Wire::GeminiInteractions => {
-                Some(ChainAt::Response(id.to_owned()))
-            }
-            Wire::OpenAiChat | Wire::Anthropic | Wire::Gemini | Wire::Other(_) => None,
-        };
-        // Whether the format supports this does not depend on the id.
-        if !stores || named("").is_none() {
+        let Some(form) = self.stored_form() else {
             return Err(self.setup(
                 "this service keeps no conversations: keep the thread's history here, or ask a \
                  service that stores (OpenAI Responses, Foundry, Gemini Interactions)",
             ));
-        }
+        };
         match id {
             Some("") => Err(self.setup("an empty id names no conversation at the service")),
-            Some(id) => Ok(named(id)),
+            Some(id) => Ok(Some(chain_at(form, id))),
             None => Ok(None),
         }
+    }
+
+    /// How the service is asked about what it stores, if it stores anything.
+    pub(super) fn stored_form(&self) -> Option<StoredForm> {
+        let stores = self.abilities.stores_history != StoresHistory::Never;
+        self.dialect.stored.filter(|_| stores)
     }
 
     /// Checks that the caller's own members agree with the request. They override what we write, so
@@ -106,6 +102,14 @@ impl VendorClient {
             ));
         }
         Ok(())
+    }
+}
+
+/// What an id names at the service.
+pub(super) fn chain_at(form: StoredForm, id: &str) -> ChainAt {
+    match form {
+        StoredForm::Responses if id.starts_with("conv_") => ChainAt::Conversation(id.to_owned()),
+        StoredForm::Responses | StoredForm::Interactions => ChainAt::Response(id.to_owned()),
     }
 }
 
@@ -154,7 +158,7 @@ impl StoredBy {
             Self::Us => return said,
             Self::Service(at) => at,
         };
-        if refuses_to_store(vendor) {
+        if says_stored(vendor) == Some(false) {
             return None;
         }
         match at {
@@ -188,10 +192,10 @@ fn answered_from_outside(messages: &[impl AsRef<Message>]) -> BTreeSet<String> {
     open
 }
 
-/// Whether a body says that it was not stored.
-fn refuses_to_store(vendor: Option<&Vendor>) -> bool {
+/// What a body says about whether it was stored.
+pub(super) fn says_stored(vendor: Option<&Vendor>) -> Option<bool> {
     let Some(Form::Item(body)) = vendor.map(|vendor| &vendor.form) else {
-        return false;
+        return None;
     };
-    body.value().get("store").and_then(Value::as_bool) == Some(false)
+    body.value().get("store").and_then(Value::as_bool)
 }

@@ -9,7 +9,7 @@ use throughline_wire::{Codec, DocumentKind, StreamDecoder};
 use super::answer::{Head, VendorAnswer};
 use super::answer_memory::AnswerMemory;
 use super::dialect::EndMark;
-use super::{token_counts, whole};
+use super::{accepted, token_counts, whole};
 use crate::client::http::BodyReader;
 use crate::client::{ClientError, ErrorKind};
 
@@ -26,6 +26,8 @@ pub(super) struct EventReader {
     ready: VecDeque<Event>,
     /// The id of the answer, once known.
     id: Option<String>,
+    /// Whether it was decided if the answer can be asked for later.
+    decided: bool,
     end_mark: EndMark,
     /// Whether the closing frame arrived.
     closed: bool,
@@ -55,6 +57,7 @@ impl EventReader {
             frames: codec.stream(),
             ready: VecDeque::new(),
             id: None,
+            decided: false,
             end_mark,
             closed: false,
             read: false,
@@ -128,7 +131,11 @@ impl EventReader {
     fn take(&mut self, frame: &Frame) -> Result<(), ClientError> {
         self.closed |= frame.is_done();
         let events = self.frames.push(frame);
-        let events = events.map_err(|error| whole::malformed(&self.head, error))?;
+        let mut events = events.map_err(|error| whole::malformed(&self.head, error))?;
+        if !self.decided {
+            let stored = || accepted::says_stored(frame);
+            self.decided = accepted::insert(&self.head, &mut events, stored);
+        }
         let known = |event: &Event| !matches!(event, Event::Other { .. });
         if !events.iter().any(known) {
             self.look_for_error(frame)?;

@@ -77,10 +77,25 @@ impl Base {
                 }
             }
         };
-        Ok(match full.query {
-            Some(query) => format!("{}?{query}", full.path),
-            None => full.path,
-        })
+        Ok(full.into_url())
+    }
+
+    /// The address as it is requested.
+    pub(super) fn into_url(self) -> String {
+        match self.query {
+            Some(query) => format!("{}?{query}", self.path),
+            None => self.path,
+        }
+    }
+
+    /// Appends an id as one segment of the path. An id cannot change the rest of the path.
+    pub(super) fn id(mut self, id: &str) -> Result<Self, &'static str> {
+        if matches!(id, "" | "." | "..") {
+            return Err("an empty id or one of dots names nothing at the service");
+        }
+        self.path.push('/');
+        push_encoded(&mut self.path, id);
+        Ok(self)
     }
 }
 
@@ -102,7 +117,7 @@ fn model_path(model: &str) -> Result<String, &'static str> {
     Ok(path)
 }
 
-/// Percent-encodes a segment of a path.
+/// Percent-encodes a segment of a path, or the value of a query parameter.
 pub(super) fn push_encoded(out: &mut String, part: &str) {
     for byte in part.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {

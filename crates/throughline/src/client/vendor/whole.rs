@@ -11,31 +11,45 @@ use crate::client::{ClientError, ErrorKind};
 
 /// The response in a body. Anything but a complete answer is an error.
 pub(super) fn read(codec: &Codec, head: &Head, body: &[u8]) -> Result<Response, ClientError> {
+    let response = response(codec, head, &parse(head, body)?)?;
+    check(head, &response.stop, response.error.as_ref())?;
+    Ok(response)
+}
+
+/// The JSON in a body.
+pub(super) fn parse<'b>(head: &Head, body: &'b [u8]) -> Result<Value<'b>, ClientError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(head.error(ErrorKind::Cut, "the answer is empty"));
     }
-    let value = parse_bytes(body, Limits::default()).map_err(|error| {
+    parse_bytes(body, Limits::default()).map_err(|error| {
         let kind = match error.kind {
             JsonErrorKind::UnexpectedEnd => ErrorKind::Cut,
             _ => ErrorKind::Malformed,
         };
         head.error(kind, "the answer is not JSON")
             .with_source(error)
-    })?;
-    let response = match codec.document_kind(&value) {
-        DocumentKind::Error => return Err(error_instead(codec, head, &value)),
-        DocumentKind::Response => decode(codec, &value),
+    })
+}
+
+/// The response in the JSON of a body, complete or not.
+pub(super) fn response(
+    codec: &Codec,
+    head: &Head,
+    value: &Value<'_>,
+) -> Result<Response, ClientError> {
+    let response = match codec.document_kind(value) {
+        DocumentKind::Error => return Err(error_instead(codec, head, value)),
+        DocumentKind::Response => decode(codec, value),
         DocumentKind::Request | DocumentKind::Message | DocumentKind::Unknown => {
             // Error bodies of servers that imitate the vendor.
             if value.get("error").is_some_and(|error| !error.is_null()) {
-                return Err(error_instead(codec, head, &value));
+                return Err(error_instead(codec, head, value));
             }
             let text = "the answer is JSON, but no response";
             return Err(head.error(ErrorKind::Malformed, text));
         }
     };
     let mut response = response.map_err(|error| malformed(head, error))?;
-    check(head, &response.stop, response.error.as_ref())?;
     if let Some(usage) = &mut response.usage {
         token_counts::clamp(&head.upstream, usage);
     }

@@ -65,6 +65,7 @@ impl Target {
         all.extend(headers);
         let mut outgoing = Request::new(OutgoingBody::new(&request.body));
         *outgoing.method_mut() = match request.method {
+            HttpMethod::Delete => Method::DELETE,
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
         };

@@ -72,6 +72,7 @@ async fn read(codec: &'static Codec, pieces: &[&[u8]]) -> Result<Response, Clien
         content_type: None,
         secret: None,
         stored_by: StoredBy::Us,
+        can_be_asked: false,
     };
     let body = BodyReader::new(response, "test", None, u64::MAX);
     let answer = VendorAnswer::new(head, body, AnswerMemory::new(u64::MAX, None));

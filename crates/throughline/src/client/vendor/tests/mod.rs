@@ -4,5 +4,6 @@ mod faults;
 mod native_refusals;
 mod requests;
 mod secrets;
+mod stored;
 mod stored_by;
 mod support;
