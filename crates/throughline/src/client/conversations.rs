@@ -10,20 +10,46 @@ use super::ClientError;
 /// under way when a process died.
 ///
 /// A client whose service stores conversations returns it from
-/// [`ChatClient::conversations`](crate::ChatClient::conversations).
+/// [`ChatClient::conversations`](crate::ChatClient::conversations). An id is what the service gave
+/// in [`Response::service`]. It names either a conversation, or an answer together with all answers
+/// that it continues (a chain); reading and deleting cover the same answers.
+///
+/// ```no_run
+/// use throughline::{ChatClient, OpenAi};
+/// use throughline::client::VendorDeletion;
+///
+/// # async fn run() -> Result<(), throughline::client::ClientError> {
+/// let client = OpenAi::responses("gpt-5").api_key_from_env()?.build()?;
+/// if let Some(stored) = client.conversations() {
+///     let messages = stored.read("resp_1").await?;
+///     println!("{} messages", messages.len());
+///     let done = stored.delete("resp_1").await?;
+///     assert_eq!(done, VendorDeletion::Deleted);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Each operation may make several requests. They go past the layers around a client: no operation
+/// is retried, and none counts for a circuit breaker. All may be called again after an error.
 #[async_trait]
 pub trait StoredConversations: Send + Sync {
     /// Reads the messages that the service has under an id, oldest first.
     ///
-    /// An id that the service does not have is [`ErrorKind::NotFound`](super::ErrorKind::NotFound).
+    /// An id that the service does not have is [`ErrorKind::NotFound`](super::ErrorKind::NotFound),
+    /// and so is a chain of which an earlier answer is gone.
     async fn read(&self, id: &str) -> Result<Vec<Message>, ClientError>;
 
     /// Deletes what the service has under an id. Deleting what is gone already is no error.
+    ///
+    /// The answers of a chain are deleted one by one, the oldest first, so that a deletion that
+    /// failed or was dropped in the middle can be repeated. Another chain that continues one of
+    /// these answers loses it, too.
     async fn delete(&self, id: &str) -> Result<VendorDeletion, ClientError>;
 
     /// Asks what became of a call, by the handle of its
     /// [`Event::Accepted`](throughline_model::Event::Accepted). Asking again has no effect at the
-    /// service.
+    /// service. That the service cannot be reached is an error, and says nothing about the call.
     async fn look_up(&self, handle: &RawJson) -> Result<CallStatus, ClientError>;
 }
 

@@ -1,5 +1,6 @@
 //! The body of a stored answer.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use throughline_model::json::{RawJson, Value};
@@ -30,7 +31,7 @@ impl<'b> StoredAnswer<'b> {
     /// The word for how far the service is with it.
     pub(super) fn status(&self) -> Option<String> {
         let status = self.value.get("status").and_then(Value::as_str);
-        status.map(|word| word.into_owned())
+        status.map(Cow::into_owned)
     }
 
     /// The id of the answer that it continues.
@@ -40,7 +41,7 @@ impl<'b> StoredAnswer<'b> {
             StoredForm::Interactions => "previous_interaction_id",
         };
         let id = self.value.get(key).and_then(Value::as_str);
-        id.filter(|id| !id.is_empty()).map(|id| id.into_owned())
+        id.filter(|id| !id.is_empty()).map(Cow::into_owned)
     }
 
     /// The response, as the model call would have returned it.
@@ -111,5 +112,5 @@ pub(super) fn item_ids(items: &[RawJson]) -> BTreeSet<String> {
 }
 
 fn item_id(item: &Value<'_>) -> Option<String> {
-    item.get("id")?.as_str().map(|id| id.into_owned())
+    item.get("id")?.as_str().map(Cow::into_owned)
 }

@@ -1,9 +1,9 @@
 //! Services whose bodies about stored conversations are not what they should be.
 
 use throughline_model::json::RawJson;
-use throughline_model::{Message, Wire};
+use throughline_model::{Event, Message, Wire};
 
-use super::support::{PROJECT, Reply, Service};
+use super::support::{PROJECT, Reply, Service, stream_events};
 use crate::client::vendor::stored::Handle;
 use crate::client::vendor::stored_by::StoredBy;
 use crate::client::vendor::{ClientBuilder, Foundry, Gemini, OpenAi, VendorClient};
@@ -206,4 +206,43 @@ fn handles_read_back_as_they_were_written() {
 fn clients_of_other_services_have_no_conversations() {
     let chat = OpenAi::chat("m").api_key("k").build_bare().unwrap();
     assert!(ChatClient::conversations(&chat).is_none());
+}
+
+#[tokio::test]
+async fn a_stream_without_a_beginning_has_its_handle_before_the_content_too() {
+    let item = r#"{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hello","annotations":[]}]}"#;
+    let rows = [
+        (
+            "true",
+            Some(r#"{"response":"resp_1","history_owner":"caller"}"#),
+        ),
+        ("false", None),
+        ("null", None),
+    ];
+    for (store, expected) in rows {
+        let body = format!(
+            r#"{{"id":"resp_1","object":"response","model":"m","status":"completed","store":{store},"output":[{item}]}}"#
+        );
+        let end = format!(
+            "event: response.completed\ndata: {{\"type\":\"response.completed\",\"sequence_number\":0,\"response\":{body}}}\n\n"
+        );
+        for reply in [Reply::json(200, &body), Reply::events(end)] {
+            for builder in storing().into_iter().take(2) {
+                let client = builder.transport(Service::always(reply.clone()));
+                let events = stream_events(&client.build_bare().unwrap()).await.unwrap();
+                assert!(matches!(events[0], Event::Started { .. }), "{events:?}");
+                let handles: Vec<(usize, &str)> = events
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(place, event)| match event {
+                        Event::Accepted { handle } => Some((place, handle.get())),
+                        _ => None,
+                    })
+                    .collect();
+                let expected: Vec<(usize, &str)> =
+                    expected.map(|json| (1, json)).into_iter().collect();
+                assert_eq!(handles, expected, "{store}");
+            }
+        }
+    }
 }
