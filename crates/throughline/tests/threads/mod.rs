@@ -25,6 +25,7 @@ mod history_bytes;
 mod identity;
 mod json;
 mod keepers;
+mod keepers_matrix;
 mod matrix;
 mod moving;
 mod narrative;
