@@ -12,7 +12,7 @@ use super::ClientError;
 /// A client whose service stores conversations returns it from
 /// [`ChatClient::conversations`](crate::ChatClient::conversations). An id is what the service gave
 /// in [`Response::service`]. It names either a conversation, or an answer together with all answers
-/// that it continues (a chain); reading and deleting cover the same answers.
+/// that it continues (a chain).
 ///
 /// ```no_run
 /// use throughline::{ChatClient, OpenAi};
@@ -44,7 +44,8 @@ pub trait StoredConversations: Send + Sync {
     ///
     /// The answers of a chain are deleted one by one, the oldest first, so that a deletion that
     /// failed or was dropped in the middle can be repeated. Another chain that continues one of
-    /// these answers loses it, too.
+    /// these answers loses it, too. With a conversation only the conversation is deleted; a service
+    /// may keep its answers until they expire.
     async fn delete(&self, id: &str) -> Result<VendorDeletion, ClientError>;
 
     /// Asks what became of a call, by the handle of its

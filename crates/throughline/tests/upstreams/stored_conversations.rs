@@ -235,7 +235,7 @@ fn deleting_removes_every_answer_of_a_chain_once() {
 }
 
 #[test]
-fn deleting_a_conversation_removes_it_with_its_items() {
+fn a_conversation_is_deleted_once_and_cannot_be_read_then() {
     run(async {
         for wire in [Wire::OpenAiResponses, Wire::Foundry] {
             let talk = talk(Upstream::of(wire.clone()), Reading::Whole, true).await;

@@ -9,7 +9,7 @@ use super::stored_answer::StoredAnswer;
 use crate::client::{ClientError, ErrorKind, VendorDeletion};
 
 impl Fetch<'_> {
-    /// Deletes a conversation with its items.
+    /// Deletes a conversation. What becomes of its answers is up to the service.
     pub(super) async fn delete_conversation(
         &mut self,
         id: &str,

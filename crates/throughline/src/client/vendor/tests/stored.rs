@@ -120,6 +120,29 @@ async fn a_chain_is_deleted_oldest_first_so_that_a_failed_deletion_can_be_repeat
 }
 
 #[tokio::test]
+async fn an_operation_that_the_service_does_not_have_is_unsupported() {
+    for builder in storing() {
+        let service = Service::always(Reply::json(405, "{}"));
+        let client = builder.transport(service.clone()).build_bare().unwrap();
+        let done = client.delete("resp_1").await.unwrap();
+        assert_eq!(done, VendorDeletion::Unsupported);
+        assert_eq!(service.count(), 2);
+        let error = look_up(&client).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    for builder in storing() {
+        // What cannot be shown may be deleted nevertheless.
+        let service = Service::new(|count| match count {
+            1 => Reply::json(501, "{}"),
+            _ => Reply::json(204, ""),
+        });
+        let client = builder.transport(service).build_bare().unwrap();
+        let done = client.delete("resp_1").await.unwrap();
+        assert_eq!(done, VendorDeletion::Deleted);
+    }
+}
+
+#[tokio::test]
 async fn a_service_that_says_it_deleted_nothing_fails() {
     for builder in storing() {
         let client = client(builder, |_| r#"{"deleted":false}"#.to_owned());
