@@ -314,6 +314,7 @@ cases! {
     edges::a_place_that_was_published_empty_stays_empty,
     /// Everything, the last step, or an item: a node ends where it is told to.
     edges::a_publication_goes_as_far_as_it_is_told,
+    /// A run without steps has nothing to publish up to its last step.
     edges::a_publication_to_the_last_step_of_a_run_without_steps_makes_no_node,
     /// An approval that was given is used by the process that goes on with the run.
     edges::a_parked_run_goes_on_elsewhere_after_its_approval,

@@ -326,7 +326,9 @@ struct Answering {
 impl Answering {
     /// The events of the answer, with its handle behind the first.
     fn over(mut self, events: EventStream) -> EventStream {
-        let handle = RawJson::object(|object| drop(object.number("answer", self.handle as u64)));
+        let handle = RawJson::object(|object| {
+            object.number("answer", self.handle as u64);
+        });
         let mut accepted = Some(Event::Accepted { handle });
         let events = events.flat_map(move |event| {
             let event = event.map(|event| self.seen(event));

@@ -188,7 +188,9 @@ impl AgentBuilder {
     /// let agent = Agent::builder(Demo::new())
     ///     .new_threads_owned_by(|id| Owner::External {
     ///         store: "crm".to_owned(),
-    ///         key: RawJson::object(|key| drop(key.str("case", id.as_str()))),
+    ///         key: RawJson::object(|key| {
+    ///             key.str("case", id.as_str());
+    ///         }),
     ///     })
     ///     .build()?;
     /// assert_eq!(agent.new_thread().owner().kind(), "external");

@@ -42,10 +42,9 @@ pub trait StoredConversations: Send + Sync {
 
     /// Deletes what the service has under an id. Deleting what is gone already is no error.
     ///
-    /// The answers of a chain are deleted one by one, the oldest first, so that a deletion that
-    /// failed or was dropped in the middle can be repeated. Another chain that continues one of
-    /// these answers loses it, too. With a conversation only the conversation is deleted; a service
-    /// may keep its answers until they expire.
+    /// Of a chain only the named answer is deleted, for another conversation may continue those
+    /// before it. With a conversation only the conversation is deleted; a service may keep its
+    /// answers until they expire.
     async fn delete(&self, id: &str) -> Result<VendorDeletion, ClientError>;
 
     /// Asks what became of a call, by the handle of its

@@ -379,7 +379,9 @@ fn b239_an_agent_chooses_who_owns_its_new_threads() {
         let shelf = Shelf::new(Shelving::Plain);
         let client = Arc::new(ScriptedClient::answering(|_| Step::text("yes")));
         let case = |id: &throughline::store::ThreadId| {
-            RawJson::object(|key| drop(key.str("case", id.as_str())))
+            RawJson::object(|key| {
+                key.str("case", id.as_str());
+            })
         };
         let agent = shelved(&process, &client, &shelf)
             .new_threads_owned_by(move |id| Owner::External {

@@ -219,17 +219,20 @@ fn what_is_gone_cannot_be_read() {
 }
 
 #[test]
-fn deleting_removes_every_answer_of_a_chain_once() {
+fn deleting_an_answer_leaves_those_that_it_continues() {
     run(async {
         for wire in STORING {
             let talk = talk(Upstream::of(wire.clone()), Reading::Whole, false).await;
             let service = stored(&talk.client);
-            assert_eq!(talk.upstream.stored().len(), 6);
-            let done = service.delete(&talk.id).await.unwrap();
-            assert_eq!(done, VendorDeletion::Deleted, "{wire}");
-            assert_eq!(talk.upstream.stored(), [""; 0], "{wire}");
-            let again = service.delete(&talk.id).await.unwrap();
-            assert_eq!(again, VendorDeletion::Absent, "{wire}");
+            let before = talk.upstream.stored();
+            assert_eq!(before.len(), 6);
+            for left in (0..6).rev() {
+                for expected in [VendorDeletion::Deleted, VendorDeletion::Absent] {
+                    let done = service.delete(&before[left]).await.unwrap();
+                    assert_eq!(done, expected, "{wire}");
+                }
+                assert_eq!(talk.upstream.stored(), before[..left], "{wire}");
+            }
         }
     });
 }
@@ -533,11 +536,16 @@ fn failures_of_the_service_and_malformed_bodies_are_errors() {
                 assert!(kinds.contains(&error.kind()), "{wire} {fault:?}: {error}");
                 let error = service.read(&id).await.unwrap_err();
                 assert!(kinds.contains(&error.kind()), "{wire} {fault:?}: {error}");
-                let error = service.delete(&id).await.unwrap_err();
-                assert!(kinds.contains(&error.kind()), "{wire} {fault:?}: {error}");
             }
             upstream.heal().await;
             looked_up(&client, &handle).await;
+            // The service deleted it, and its answer cannot be read.
+            upstream.inflict(Fault::NotJson, Extent::Always).await;
+            let error = service.delete(&id).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{wire}: {error}");
+            upstream.heal().await;
+            let again = service.delete(&id).await.unwrap();
+            assert_eq!(again, VendorDeletion::Absent, "{wire}");
             for strange in [r#"{"task":"t_1"}"#, r#""resp_1""#, r#"{"response":""}"#] {
                 let error = service.look_up(&RawJson::new(strange).unwrap()).await;
                 assert_eq!(error.unwrap_err().kind(), ErrorKind::Setup, "{strange}");

@@ -5,7 +5,6 @@ use throughline_model::json::Value;
 use super::super::url::Base;
 use super::super::whole;
 use super::fetch::Fetch;
-use super::stored_answer::StoredAnswer;
 use crate::client::{ClientError, ErrorKind, VendorDeletion};
 
 impl Fetch<'_> {
@@ -18,42 +17,10 @@ impl Fetch<'_> {
         self.delete_at(at).await
     }
 
-    /// Deletes an answer and those that it continues.
-    pub(super) async fn delete_chain(
-        &mut self,
-        newest: String,
-    ) -> Result<VendorDeletion, ClientError> {
-        let chain = self.chain_ids(newest).await?;
-        let mut done = VendorDeletion::Absent;
-        // The newest comes last: if an earlier deletion fails, the chain can still be walked.
-        for id in chain.iter().rev() {
-            let at = self.answer(id)?;
-            match self.delete_at(at).await? {
-                VendorDeletion::Deleted => done = VendorDeletion::Deleted,
-                VendorDeletion::Absent => {}
-                VendorDeletion::Unsupported => return Ok(VendorDeletion::Unsupported),
-            }
-        }
-        Ok(done)
-    }
-
-    /// The ids of a chain, newest first, as far as the service still has it.
-    async fn chain_ids(&mut self, newest: String) -> Result<Vec<String>, ClientError> {
-        let mut chain: Vec<String> = Vec::new();
-        let mut next = Some(newest);
-        while let Some(id) = next {
-            let at = self.answer(&id)?;
-            next = match self.get(at).await {
-                Ok((head, body)) => StoredAnswer::parse(self.form, &head, &body)?.previous(),
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(chain),
-                // A service may delete what it does not show.
-                Err(error) if is_unsupported(&error) => None,
-                Err(error) => return Err(error),
-            };
-            chain.push(id);
-            next = next.filter(|id| !chain.contains(id));
-        }
-        Ok(chain)
+    /// Deletes one answer. Those that it continues stay: other conversations may continue them too.
+    pub(super) async fn delete_answer(&mut self, id: &str) -> Result<VendorDeletion, ClientError> {
+        let at = self.answer(id)?;
+        self.delete_at(at).await
     }
 
     async fn delete_at(&mut self, at: Base) -> Result<VendorDeletion, ClientError> {

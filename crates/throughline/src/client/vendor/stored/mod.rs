@@ -36,7 +36,7 @@ impl StoredConversations for VendorClient {
         let mut fetch = Fetch::new(self)?;
         match chain_at(fetch.form, id) {
             ChainAt::Conversation(id) => fetch.delete_conversation(&id).await,
-            ChainAt::Response(id) => fetch.delete_chain(id).await,
+            ChainAt::Response(id) => fetch.delete_answer(&id).await,
         }
     }
 
