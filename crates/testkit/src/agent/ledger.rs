@@ -154,15 +154,7 @@ impl Ledger {
             }
             AgentEvent::Model { run, step } => {
                 self.audit.models += 1;
-                if !self.unordered && self.run(run).steps.contains(&step) {
-                    self.wrong
-                        .push(format!("step {step} of {run} was repeated"));
-                }
-                if !self.unordered && self.run(run).remote == Some(step) {
-                    self.wrong.push(format!(
-                        "the remote call of step {step} of {run} was repeated"
-                    ));
-                }
+                self.check_not_repeated(run, step);
             }
             AgentEvent::RemoteCall { run, step } => {
                 let known = self.run(run);
@@ -225,6 +217,24 @@ impl Ledger {
                 self.audit.operations.2 += failed;
             }
             AgentEvent::Trouble { what } => self.wrong.push(what),
+        }
+    }
+
+    /// A model call is not made again once its step, or the handle of the call, is stored.
+    fn check_not_repeated(&mut self, run: RunId, step: u32) {
+        if self.unordered {
+            return;
+        }
+        let known = self.run(run);
+        let (is_stored, is_remote) = (known.steps.contains(&step), known.remote == Some(step));
+        if is_stored {
+            self.wrong
+                .push(format!("step {step} of {run} was repeated"));
+        }
+        if is_remote {
+            self.wrong.push(format!(
+                "the remote call of step {step} of {run} was repeated"
+            ));
         }
     }
 

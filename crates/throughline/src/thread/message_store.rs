@@ -10,12 +10,11 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// A key is any JSON value, and each append may return a new one. The store may shorten its own
 /// history; it is read before each run, and the result is not cached. There is one append per run,
-/// when the run ends and everything is journaled, also with
-/// [`Persistence::PerCall`](crate::thread::Persistence::PerCall): the store must never hold more
-/// than the journal can recover.
+/// before the run is published, and one after each model call with
+/// [`Persistence::PerCall`](crate::thread::Persistence::PerCall). The journal has the messages of an
+/// append before it is made: the store never holds more than the journal can recover.
 ///
 /// ```
-/// use std::collections::BTreeMap;
 /// use std::sync::{Arc, Mutex};
 ///
 /// use async_trait::async_trait;
@@ -24,9 +23,9 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// use throughline::thread::{MessageStore, MessageStoreError, Owner};
 /// use throughline::{Agent, Demo, Thread};
 ///
-/// /// Messages of a case, by the key of the append that brought them.
+/// /// The appends of a case, each with its idempotency value.
 /// #[derive(Clone, Default)]
-/// struct Crm(Arc<Mutex<BTreeMap<String, Vec<Message>>>>);
+/// struct Crm(Arc<Mutex<Vec<(String, Vec<Message>)>>>);
 ///
 /// #[async_trait]
 /// impl MessageStore for Crm {
@@ -36,7 +35,7 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 ///         _budget: Option<u64>,
 ///     ) -> Result<Vec<Message>, MessageStoreError> {
 ///         let appends = self.0.lock().map_err(|_| "poisoned")?;
-///         Ok(appends.values().flatten().cloned().collect())
+///         Ok(appends.iter().flat_map(|(_, messages)| messages).cloned().collect())
 ///     }
 ///
 ///     async fn append(
@@ -47,7 +46,9 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 ///     ) -> Result<Option<RawJson>, MessageStoreError> {
 ///         let mut appends = self.0.lock().map_err(|_| "poisoned")?;
 ///         // The same append again changes nothing.
-///         appends.insert(idempotency.to_owned(), messages.to_vec());
+///         if !appends.iter().any(|(known, _)| known == idempotency) {
+///             appends.push((idempotency.to_owned(), messages.to_vec()));
+///         }
 ///         Ok(None)
 ///     }
 /// }
@@ -69,7 +70,8 @@ pub type MessageStoreError = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[async_trait]
 pub trait MessageStore: Send + Sync {
-    /// Returns the history under a key, oldest first; about `budget` tokens of it if given.
+    /// Returns the history under a key, oldest first; about `budget` tokens of it if given, which is
+    /// what the model that will be called can take.
     async fn load(
         &self,
         key: &RawJson,

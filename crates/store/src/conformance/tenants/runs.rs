@@ -76,7 +76,21 @@ pub(in crate::conformance) async fn tenants_write_to_their_own_runs(f: &mut Fixt
         .await;
         other.still_sees(&before).await;
     }
-    // The same lease means another run for each.
+    write_under_equal_leases(&twins).await;
+    for (me, other) in twins.pairs() {
+        let before = other.view().await;
+        let (store, scope) = (&me.f.store, &me.f.scope);
+        store.park(scope, me.own_lease, None).await.unwrap();
+        let claimed = store.claim(scope, me.own_lease.run, 1, Claim::Parked).await;
+        let lease = claimed.unwrap().lease;
+        store.end(scope, lease, &failed()).await.unwrap();
+        other.still_sees(&before).await;
+    }
+    twins.are_apart().await;
+}
+
+/// The same lease means another run for each tenant.
+async fn write_under_equal_leases(twins: &Twins<'_>) {
     for (me, other) in twins.pairs() {
         let before = other.view().await;
         let (store, scope) = (&me.f.store, &me.f.scope);
@@ -112,16 +126,6 @@ pub(in crate::conformance) async fn tenants_write_to_their_own_runs(f: &mut Fixt
         assert_eq!(said.len(), 6);
         other.still_sees(&before).await;
     }
-    for (me, other) in twins.pairs() {
-        let before = other.view().await;
-        let (store, scope) = (&me.f.store, &me.f.scope);
-        store.park(scope, me.own_lease, None).await.unwrap();
-        let claimed = store.claim(scope, me.own_lease.run, 1, Claim::Parked).await;
-        let lease = claimed.unwrap().lease;
-        store.end(scope, lease, &failed()).await.unwrap();
-        other.still_sees(&before).await;
-    }
-    twins.are_apart().await;
 }
 
 pub(in crate::conformance) async fn tenants_look_into_their_own_runs(f: &mut Fixture<'_>) {

@@ -70,6 +70,13 @@ pub(crate) struct RunInput {
 }
 
 impl RunInput {
+    /// The call of the failed run that its service has accepted, unless this run has more to say:
+    /// the service was sent what the failed run had.
+    fn accepted_call(&mut self) -> Option<AcceptedCall> {
+        let accepted = self.leftover.as_mut().and_then(|left| left.accepted.take());
+        accepted.filter(|_| self.queued.is_empty() && self.input.is_empty())
+    }
+
     /// The messages that context providers are shown; none if there are no providers.
     fn shown(&self, plan: &Plan) -> Vec<Message> {
         if plan.providers.is_empty() {
@@ -129,10 +136,7 @@ async fn prepare_and_begin(
     let shown = &prepared.provided.run.messages;
     let view = prepared.owner.prompt(&plan, base, shown).await?;
 
-    let left = input.leftover.as_mut();
-    let accepted = left.and_then(|left| left.accepted.take());
-    // The service was sent what the failed run had, and nothing since.
-    let accepted = accepted.filter(|_| input.queued.is_empty() && input.input.is_empty());
+    let accepted = input.accepted_call();
     let mut turn = Turn::new(run, plan.limits.clone(), plan.calling);
     turn.charge(&input.spent);
     let kept = &prepared.provided.kept;
