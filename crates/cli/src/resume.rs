@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use throughline_model::json::ObjectWriter;
-use throughline_server::{Config, ServeError, resume};
+use throughline_server::{Config, ServeError, Server};
 use throughline_store::{Authority, RunId};
 
 use crate::args::Args;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args, run: RunId, config: Option<&PathBuf>) -> Result<E
         .enable_all()
         .build()
         .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
-    let ended = runtime.block_on(resume(config, &scope, run));
+    let ended = runtime.block_on(Server::builder(config).resume(&scope, run));
     let stop = ended.map_err(|error| match &error {
         ServeError::Config(error) => serve::config_failure(error),
         ServeError::Store(_) => Failure::other(format!("{store}: {error}")),

@@ -1,6 +1,7 @@
 //! Stateful Responses for any vendor, over HTTP.
 //!
-//! [`serve`] takes a [`Config`] and gives a [`Server`] that listens. `config` is the configuration,
+//! [`serve`] takes a [`Config`] and gives a [`Server`] that listens; [`Server::builder`] takes parts of
+//! the embedding program too. `config` is the configuration,
 //! `upstreams` routes models to vendors, `mcp` has the tools that the server runs itself, `service`
 //! the runs, `net` and `auth` what all requests have in common, and `api` the HTTP APIs. `app` joins
 //! them for handlers, `routes` and `server` make a server of all.
@@ -34,7 +35,7 @@ pub use mcp::McpServers;
 pub use net::{
     Answered, BadLog, HttpMetrics, NetState, Payload, RequestId, Signals, json, log_to_stderr,
 };
-pub use server::{Server, resume, serve, serve_on, serve_with};
+pub use server::{Server, ServerBuilder, serve};
 pub use service::SweepCounters;
 pub use stopping::Stopping;
 pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};

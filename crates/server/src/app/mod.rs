@@ -1,6 +1,7 @@
 //! The state of all handlers.
 
 mod error;
+mod message_stores;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::trials::planted;
 use crate::upstreams::Upstreams;
 
 pub use error::ServeError;
+pub(crate) use message_stores::MessageStores;
 
 /// The state of all handlers. Cheap to clone: every layer of every request has one.
 #[derive(Clone)]
@@ -43,6 +45,8 @@ pub struct Parts {
     pub config: Arc<Config>,
     /// Routes models to vendors.
     pub upstreams: Arc<Upstreams>,
+    /// Where the application keeps histories itself.
+    pub(crate) message_stores: MessageStores,
     /// Tools that it runs itself.
     pub mcp: Arc<McpServers>,
     /// The store.
@@ -77,13 +81,14 @@ fn memory(limits: &LimitsConfig) -> MemoryBudget {
 }
 
 impl App {
-    /// Open the store and set up everything else, without listening or calling upstreams.
-    pub async fn open(config: Config) -> Result<Self, ServeError> {
-        Self::with(config, None).await
-    }
-
-    /// The same, with a store that is open already if there is one.
-    pub(crate) async fn with(config: Config, store: Option<Store>) -> Result<Self, ServeError> {
+    /// Open the store, if it is not open already, and set up everything else, without listening or
+    /// calling upstreams.
+    pub(crate) async fn open(
+        config: Config,
+        store: Option<Store>,
+        message_stores: MessageStores,
+    ) -> Result<Self, ServeError> {
+        message_stores.check(&config.agents)?;
         let metrics = Metrics::new();
         let mut registry = Registry::default();
         registry.register_collector(Box::new(metrics.clone()));
@@ -116,6 +121,7 @@ impl App {
         );
         Ok(Self(Arc::new(Parts {
             upstreams: Arc::new(upstreams),
+            message_stores,
             mcp: Arc::new(McpServers::of(&config)),
             store,
             metrics,

@@ -251,6 +251,7 @@ fn agent(table: &Table<'_>) -> Result<AgentConfig, ConfigError> {
         instructions: instructions.filter(|text| !text.is_empty()),
         mcp: labels.collect::<Result<_, _>>()?,
         persistence: table.choice("persistence", PERSISTENCE)?,
+        message_store: table.find("message_store")?,
         origin: table.origin.clone(),
     })
 }

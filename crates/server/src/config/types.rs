@@ -203,6 +203,8 @@ pub struct AgentConfig {
     pub mcp: Vec<String>,
     /// When its history moves, if not as `[history]` says.
     pub persistence: Option<Persistence>,
+    /// The message store of the embedding application that keeps the histories of its new threads.
+    pub message_store: Option<String>,
     /// Where it was written.
     pub origin: Origin,
 }

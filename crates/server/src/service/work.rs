@@ -74,6 +74,10 @@ async fn why_unfinished(
     failed: &RunFailed,
     is_begun: bool,
 ) -> Option<Unfinished> {
+    if let (true, RunError::MessageStore { .. }) = (is_begun, &failed.source) {
+        // The application's store did not take its messages: the journal has them, and the run waits.
+        return Some(Unfinished::NotStored);
+    }
     let RunError::Store(error) = &failed.source else {
         return (is_begun && !failed.is_recorded()).then_some(Unfinished::NotStored);
     };

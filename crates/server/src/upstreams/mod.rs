@@ -7,6 +7,7 @@
 mod client;
 mod glob;
 mod models;
+mod services;
 
 #[cfg(test)]
 mod tests;
@@ -126,20 +127,33 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Whether an upstream serves the model of an agent, which must not be another agent.
+    /// Whether an upstream serves the model of an agent, which must not be another agent, and
+    /// whether no more than one of them keeps its histories.
     fn check_model(&self, agent: &AgentConfig) -> Result<(), ConfigError> {
-        let problem = match self.route_upstream(&agent.model) {
-            _ if agent.model.starts_with("agent/") => {
-                "an agent cannot be the model of another one".to_owned()
-            }
-            Some(_) => return Ok(()),
-            None => self.not_found(&agent.model).message,
-        };
-        Err(ConfigError::Wrong {
+        let wrong = |key, problem| ConfigError::Wrong {
             origin: agent.origin.clone(),
-            key: format!("agent.{}.model", agent.id),
+            key: format!("agent.{}.{key}", agent.id),
             problem,
-        })
+        };
+        if agent.model.starts_with("agent/") {
+            let problem = "an agent cannot be the model of another one";
+            return Err(wrong("model", problem.to_owned()));
+        }
+        let Some(route) = self.route_upstream(&agent.model) else {
+            return Err(wrong("model", self.not_found(&agent.model).message));
+        };
+        let upstream = &route.upstream;
+        match (&agent.message_store, upstream.history) {
+            (Some(_), HistoryLocation::Service) => Err(wrong(
+                "message_store",
+                format!(
+                    "excludes history = \"service\" of the upstream {}, which keeps its \
+                     conversations itself; take one of them out",
+                    upstream.name
+                ),
+            )),
+            (Some(_), HistoryLocation::Local) | (None, _) => Ok(()),
+        }
     }
 
     /// All upstreams, in the order of the file.

@@ -133,6 +133,11 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         "history moves after each model call",
     ),
     (
+        "agent.message_store",
+        "\"crm\"",
+        "the application's store gets its messages",
+    ),
+    (
         "mcp.url",
         "\"http://127.0.0.1:9/other\"",
         "it is connected there",

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use axum::Router;
 use axum::routing::{get, post};
-use throughline_server::{Payload, Server, serve_with};
+use throughline_server::{Payload, Server};
 use tokio::sync::oneshot;
 
 use crate::http::support::{Client, config, end};
@@ -18,7 +18,11 @@ async fn place() -> String {
 
 async fn start() -> Server {
     let more = Router::new().route("/where", get(place));
-    serve_with(config("", &[]), more).await.unwrap()
+    Server::builder(config("", &[]))
+        .routes(more)
+        .serve()
+        .await
+        .unwrap()
 }
 
 /// Connections, with the thread that each is on.
@@ -86,7 +90,11 @@ async fn threads_end_with_the_server_and_whatever_is_left_on_them() {
         });
     };
     let more = Router::new().route("/leaves", get(leaves));
-    let server = serve_with(config("", &[]), more).await.unwrap();
+    let server = Server::builder(config("", &[]))
+        .routes(more)
+        .serve()
+        .await
+        .unwrap();
     let address = server.address;
     let mut client = Client::to(address).await;
     assert_eq!(client.send("GET /leaves", &[], b"").await.status, 200);
@@ -118,7 +126,11 @@ async fn what_may_take_long_is_worked_on_aside() {
     let place =
         |payload: Payload| async move { format!("{} {}", payload.bytes().len(), place().await) };
     let more = Router::new().route("/where", post(place));
-    let server = serve_with(config("", &[]), more).await.unwrap();
+    let server = Server::builder(config("", &[]))
+        .routes(more)
+        .serve()
+        .await
+        .unwrap();
     let mut client = Client::to(server.address).await;
     let own = client.send("POST /where", &[], b"x").await.body;
     let own = own.strip_prefix("1 ").unwrap();
@@ -159,7 +171,11 @@ async fn a_client_that_leaves_ends_what_is_worked_on_aside() {
         }
     };
     let more = Router::new().route("/waits", post(waits));
-    let server = serve_with(config("", &[]), more).await.unwrap();
+    let server = Server::builder(config("", &[]))
+        .routes(more)
+        .serve()
+        .await
+        .unwrap();
     let mut client = Client::to(server.address).await;
     client
         .write(b"POST /waits HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")

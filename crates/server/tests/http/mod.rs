@@ -17,6 +17,7 @@ mod hosted;
 mod keys;
 mod logs;
 mod mcp;
+mod message_stores;
 mod metrics;
 mod references;
 mod replay;

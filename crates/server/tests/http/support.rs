@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::routing::{get as get_route, post};
-use throughline_server::{Answered, Caller, Config, Payload, Server, Sources, serve_with};
+use throughline_server::{Answered, Caller, Config, Payload, Server, Sources};
 use throughline_testkit::Scratch;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -46,7 +46,7 @@ pub(crate) async fn start_with(config: Config) -> Server {
         .route("/events", get_route(events))
         .route("/long", get_route(long))
         .route("/waits", get_route(std::future::pending::<String>));
-    serve_with(config, more).await.unwrap()
+    Server::builder(config).routes(more).serve().await.unwrap()
 }
 
 /// How many bytes came, and what they add up to.

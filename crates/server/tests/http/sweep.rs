@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_server::{Server, serve_on};
+use throughline_server::Server;
 use throughline_store::{
     Append, At, ErrorKind, Heartbeat, ManualClock, NewItem, NewThread, Options, Store, TenantScope,
     ThreadId, ThreadPatch,
@@ -52,7 +52,8 @@ impl World {
             told.add_permits(1);
             std::future::ready(())
         });
-        let server = serve_on(config(file, &[]), store.clone()).await.unwrap();
+        let server = Server::builder(config(file, &[])).store(store.clone());
+        let server = server.serve().await.unwrap();
         let world = Self {
             server,
             store,

@@ -90,6 +90,8 @@ keys! {
         "Its tools: `mcp:LABEL` for all tools of `[mcp.LABEL]`.";
     agent "persistence" [OneOf(&["per_run", "per_call"])] = "that of `[history]`":
         "When its history moves: at the end of a run, or after each model call.";
+    agent "message_store" [Text] = "":
+        "The message store that keeps the histories of its new threads, by the name under which the embedding application registered it. `throughline serve` has none.";
 
     mcp "url" [Text] = "":
         "The server's address (streamable HTTP). This or `command`.";

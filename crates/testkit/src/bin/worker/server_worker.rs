@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use throughline_model::Wire;
-use throughline_server::{Config, Flags, Sources, serve_on};
+use throughline_server::{Config, Flags, Server, Sources};
 use throughline_store::{Clock, Millis, Options, Store, SystemClock};
 use throughline_testkit::disk::{Disk, DiskFault, Injection};
 use throughline_testkit::serverkill::model;
@@ -107,7 +107,7 @@ fn server(
         };
         let store = Store::open_with(store, options).await;
         let store = store.map_err(|error| error.to_string())?;
-        let server = serve_on(config, store).await;
+        let server = Server::builder(config).store(store).serve().await;
         server.map_err(|error| error.to_string())
     })?;
     say(&format!("at {}", server.address));

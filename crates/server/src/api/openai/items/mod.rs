@@ -5,7 +5,6 @@
 //! - `output`: contents as the items that a client reads; `listing` for whole histories.
 //! - `envelope`: reasoning that the client stores.
 //! - `compaction_token`: a compacted conversation that the client stores.
-//! - `read`: members of a request body, with the errors that clients know.
 
 pub(crate) mod compaction_token;
 mod compare;
@@ -14,9 +13,10 @@ pub(crate) mod ids;
 pub(crate) mod input;
 mod listing;
 pub(crate) mod output;
-pub(crate) mod read;
 mod tool_name;
 mod tools;
+
+pub(crate) use crate::api::read;
 
 pub(crate) use compaction_token::PURPOSE as COMPACTION_PURPOSE;
 pub use compaction_token::{BadCompactionToken, CompactionToken, OpenedToken};

@@ -6,8 +6,9 @@ use axum::body::Bytes;
 use throughline::agent::{RunEnd, RunError};
 use throughline::client::ClientError;
 use throughline_model::json::RawJson;
-use throughline_store::{ApprovalId, Error, ErrorKind as StoreKind, RunId};
+use throughline_store::{ApprovalId, Error, RunId};
 
+use crate::api::store_error;
 use crate::error::ApiError;
 
 /// A response id.
@@ -86,16 +87,29 @@ pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
         RunError::Tools(error) => ApiError::invalid(error.to_string())
             .code("invalid_tools")
             .param("tools"),
+        RunError::MessageStore { source } => ApiError::new(
+            503,
+            "server_error",
+            format!(
+                "The application's message store, which keeps this conversation, failed: {source}"
+            ),
+        )
+        .code("message_store_failed")
+        .retry(true),
         RunError::KeptElsewhere { .. }
+        | RunError::UnknownMessageStore { .. }
         | RunError::ServiceKeepsHistory { .. }
         | RunError::NoServiceId { .. }
-        | RunError::OtherServiceId { .. } => {
-            ApiError::new(409, "invalid_request_error", error.to_string())
-                .code("history_kept_elsewhere")
-                .retry(false)
-        }
+        | RunError::OtherServiceId { .. } => kept_elsewhere(&error.to_string()),
         error => ApiError::server(error.to_string()),
     }
+}
+
+/// A history that another owner has.
+fn kept_elsewhere(text: &str) -> ApiError {
+    ApiError::new(409, "invalid_request_error", text)
+        .code("history_kept_elsewhere")
+        .retry(false)
 }
 
 /// The same request is being answered.
@@ -284,27 +298,7 @@ pub(crate) fn store(error: &Error) -> ApiError {
         }
         _ => {}
     }
-    let text = error.to_string();
-    let mut answer = match error.kind() {
-        StoreKind::NotFound => ApiError::not_found(text),
-        StoreKind::Conflict => ApiError::new(409, "invalid_request_error", text),
-        StoreKind::Busy => ApiError::new(409, "invalid_request_error", text)
-            .code("conversation_locked")
-            .retry(true),
-        StoreKind::Fenced => ApiError::new(409, "invalid_request_error", text).code("fenced"),
-        StoreKind::Invalid => ApiError::invalid(text),
-        StoreKind::Corrupt => ApiError::server(text).code("store_damaged").retry(false),
-        StoreKind::Full => ApiError::new(507, "server_error", text)
-            .code("no_space")
-            .retry(true),
-        StoreKind::Unavailable => ApiError::new(503, "server_error", text)
-            .code("store_unavailable")
-            .retry(true),
-    };
-    if answer.should_retry == Some(true) {
-        answer.retry_after = Some(Duration::from_secs(1));
-    }
-    answer
+    store_error::of(error)
 }
 
 /// A text as JSON.

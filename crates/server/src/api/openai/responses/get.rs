@@ -12,11 +12,11 @@ use throughline::agent::Attached;
 use throughline_model::json::RawJson;
 use throughline_store::{Error, EventNo, RunId, TenantScope};
 
-use super::query::Query;
 use super::sse::Batch;
 use super::stored_response::{StoredResponse, ending_of};
 use super::wire::{Frame, Projector};
 use super::{errors, sse};
+use crate::api::query::Query;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;

@@ -7,9 +7,9 @@ use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
 
 use super::chain::{ListingOptions, entries, positioned};
-use super::query::{Query, wrong};
 use super::stored_response::StoredResponse;
 use crate::api::openai::items::Item;
+use crate::api::query::{Query, wrong};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;

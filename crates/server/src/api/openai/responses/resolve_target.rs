@@ -28,6 +28,8 @@ pub(crate) struct ResolvedTarget {
     pub(crate) options: RunOptions,
     pub(crate) host: StoredRequest,
     pub(crate) upstream: Arc<Upstream>,
+    /// The message store of the application that keeps the histories of new threads.
+    pub(crate) message_store: Option<String>,
 }
 
 /// Resolve a new request. `listed` are the tool servers that the chain has listed already.
@@ -166,6 +168,7 @@ fn build_target(
         host: Some(host.to_json()),
         ..RunOptions::default()
     };
+    let message_store = agent.and_then(|agent| agent.message_store.clone());
     let upstream = Arc::clone(&route.upstream);
     let agent = app
         .runs
@@ -181,6 +184,7 @@ fn build_target(
         options,
         upstream,
         host,
+        message_store: message_store.filter(|_| request.store()),
     })
 }
 
@@ -195,11 +199,11 @@ fn instructions(agent: Option<&AgentConfig>, request: &CreateRequest) -> Option<
 }
 
 fn build_agent(app: &App, upstream: &Upstream) -> Result<Agent, throughline::agent::BuildError> {
-    Agent::builder(Arc::clone(&upstream.client))
+    let agent = Agent::builder(Arc::clone(&upstream.client))
         .name(upstream.name.clone())
         .history(app.config.history)
-        .metrics(app.metrics.clone())
-        .build()
+        .metrics(app.metrics.clone());
+    app.message_stores.offer_to(agent).build()
 }
 
 fn limits(app: &App, request: &CreateRequest) -> Limits {

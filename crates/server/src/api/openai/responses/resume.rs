@@ -30,6 +30,11 @@ impl ResumeRun for Resume {
     }
 }
 
+/// Whether a run that failed for its worker waits for a store of the application.
+fn waits(error: &RunError) -> bool {
+    matches!(error, RunError::MessageStore { .. })
+}
+
 /// Go on with a run; `None` if it was not begun by a server, so that its agent is not known here.
 pub(crate) async fn resume(
     app: &App,
@@ -59,7 +64,9 @@ pub(crate) async fn resume(
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),
         Err(failed) if failed.messages().is_empty() => Err(errors::refused(&failed.source, None)),
-        Err(failed) if failed.is_recorded() => Ok(Some(StopReason::Failed)),
+        Err(failed) if failed.is_recorded() && !waits(&failed.source) => {
+            Ok(Some(StopReason::Failed))
+        }
         Err(failed) => {
             let fenced = |error: &Error| error.kind() == ErrorKind::Fenced;
             if !matches!(&failed.source, RunError::Store(error) if fenced(error)) {

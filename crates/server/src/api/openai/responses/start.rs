@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline::agent::order::Reply;
 use throughline::agent::{Compaction, Run, RunOptions};
-use throughline::thread::{Awaits, Owner, Pending};
+use throughline::thread::{Awaits, Pending};
 use throughline::{Thread, Threads};
 use throughline_model::{Message, Source, ToolCall, ToolChoice};
 use throughline_store::{ApprovalId, Idempotency, Journal, NewThread, RunId};
@@ -18,11 +18,11 @@ use super::resolve_target::{ResolvedTarget, resolve_target};
 use super::retry::{FailedRun, Recorded};
 use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
+use super::thread_owner::settle_owner;
 use super::trigger::{WholeConversation, answer_with_compaction};
 use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
 use crate::api::openai::items::{InputItems, KnownCall};
-use crate::config::HistoryLocation;
 use crate::error::ApiError;
 use crate::service::{
     Answer, DetachOnDrop, EventLog, LiveRun, RunMemory, RunPhase, Unfinished, begun_at, work,
@@ -111,6 +111,17 @@ impl CreateCall<'_> {
             .param("input"));
         }
         let thread = self.thread(&app.runs.threads(self.scope), previous).await?;
+        self.prepare_on(thread, previous, adopts).await
+    }
+
+    /// Resolve target and input on a thread.
+    async fn prepare_on(
+        &self,
+        thread: Thread,
+        previous: Option<RunId>,
+        adopts: Option<FailedRun>,
+    ) -> Result<Prepared, ApiError> {
+        let (app, request) = (self.app, &self.request);
         let journal = match previous.filter(|_| self.uses_server_tools()) {
             Some(previous) => Some(self.journal(previous).await?),
             None => None,
@@ -146,7 +157,7 @@ impl CreateCall<'_> {
             true => thread,
             false => in_memory(&target, &history)?,
         };
-        set_owner(&thread, &target).await?;
+        settle_owner(self.scope, &thread, &target).await?;
         if thread.follows_failed().is_some() {
             target.host.previous = previous;
             target.options.host = Some(target.host.to_json());
@@ -323,17 +334,6 @@ fn in_memory(target: &ResolvedTarget, history: &[Arc<Message>]) -> Result<Thread
     }
     let history = history.iter().map(|message| Message::clone(message));
     Ok(Thread::of(Thread::new().id().clone(), history.collect()))
-}
-
-/// Hand a new thread over to the upstream, if that keeps the history.
-async fn set_owner(thread: &Thread, target: &ResolvedTarget) -> Result<(), ApiError> {
-    let keeps = target.upstream.history == HistoryLocation::Service;
-    if !keeps || !thread.snapshot().is_empty() {
-        return Ok(());
-    }
-    let owner = Owner::service(target.upstream.client.abilities().upstream.clone());
-    let set = thread.set_owner(owner).await;
-    set.map_err(|error| ApiError::server(error.to_string()))
 }
 
 /// Whether a message is a compacted conversation that a client sent. It is all that is left of what it

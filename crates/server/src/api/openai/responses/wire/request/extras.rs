@@ -6,7 +6,6 @@ use throughline_model::json::Value;
 
 use super::read;
 use crate::ApiError;
-use crate::suggest::{did_you_mean, suggest};
 
 /// The members that it may have.
 const KNOWN: [&str; 6] = [
@@ -17,14 +16,6 @@ const KNOWN: [&str; 6] = [
     "compaction",
     "recall",
 ];
-
-fn unknown(path: &Path<'_>, key: &str) -> ApiError {
-    let key: String = key.chars().take(64).collect();
-    let meant = did_you_mean(&suggest(&key, KNOWN));
-    ApiError::invalid(format!("Unknown parameter: 'throughline.{key}'{meant}"))
-        .code("unknown_parameter")
-        .param(path.to_string())
-}
 
 /// Choices for one request; the configuration has the defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,12 +36,7 @@ impl Extras {
             return Ok(Self::default());
         };
         let path = Path::Root.key("throughline");
-        for member in object.members() {
-            let key = member.key.to_str();
-            if !KNOWN.contains(&&*key) {
-                return Err(unknown(&path.key(&key), &key));
-            }
-        }
+        read::check_known(object, &KNOWN, &path)?;
         if read::member(object, "recall").is_some() {
             return Err(ApiError::not_implemented("throughline.recall"));
         }

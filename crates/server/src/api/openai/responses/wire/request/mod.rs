@@ -10,7 +10,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-use throughline_model::json::{Limits, RawJson, Value, parse_bytes};
+use throughline_model::json::{RawJson, Value};
 use throughline_model::{Path, Settings};
 
 use super::items;
@@ -21,12 +21,6 @@ use crate::ApiError;
 pub use compaction::{CompactionOverride, CompactionRequest, ContextManagement};
 pub use extras::Extras;
 pub use tools::{AllowedTools, McpTool, RequestTool, RequireApproval, ToolFilter, ToolSelection};
-
-/// How deep a body may be nested.
-const DEPTH: usize = 64;
-
-/// How many values a body may hold. Each costs about 64 bytes while it is read.
-const VALUES: usize = 1_000_000;
 
 /// What a client may ask to be added to a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,22 +99,7 @@ impl CreateRequest {
     /// Read a body. Of a key that stands twice the last counts; members and tools that we do not
     /// know are kept.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let limits = Limits {
-            depth: DEPTH,
-            values: VALUES,
-        };
-        let value = parse_bytes(body, limits).map_err(|error| {
-            ApiError::invalid(format!(
-                "We could not parse the JSON body of your request: {error}."
-            ))
-        })?;
-        if value.as_object().is_none() {
-            return Err(ApiError::invalid(format!(
-                "The body of your request must be a JSON object, not {}.",
-                value.kind()
-            )));
-        }
-        Self::of(&value)
+        Self::of(&read::body(body)?)
     }
 
     /// What [`CreateRequest::stored_body`] gave. There is no input, and nothing is streamed.

@@ -1,14 +1,65 @@
-//! Reading members of a request, with the errors that clients know.
+//! Reading the body of a request and its members, with the errors that clients know.
 
 use std::borrow::Cow;
 
 use throughline_model::Path;
-use throughline_model::json::Value;
+use throughline_model::json::{Limits, Value, parse_bytes};
 
 use crate::ApiError;
+use crate::suggest::{did_you_mean, suggest};
+
+/// How deep a body may be nested.
+const DEPTH: usize = 64;
+
+/// How many values a body may hold. Each costs about 64 bytes while it is read.
+const VALUES: usize = 1_000_000;
 
 /// The longest string that a client may send as input or as the output of a tool, in characters.
 pub(crate) const LONGEST_TEXT: usize = 10_485_760;
+
+/// A body, which must be an object.
+pub(crate) fn body(bytes: &[u8]) -> Result<Value<'_>, ApiError> {
+    let limits = Limits {
+        depth: DEPTH,
+        values: VALUES,
+    };
+    let value = parse_bytes(bytes, limits).map_err(|error| {
+        ApiError::invalid(format!(
+            "We could not parse the JSON body of your request: {error}."
+        ))
+    })?;
+    match value.as_object() {
+        Some(_) => Ok(value),
+        None => Err(ApiError::invalid(format!(
+            "The body of your request must be a JSON object, not {}.",
+            value.kind()
+        ))),
+    }
+}
+
+/// Refuse members that are not known, by name.
+pub(crate) fn check_known(
+    object: &Value<'_>,
+    known: &[&'static str],
+    path: &Path<'_>,
+) -> Result<(), ApiError> {
+    let members = object.members().iter();
+    let mut names = members.map(|member| member.key.to_str());
+    match names.find(|name| !known.contains(&&**name)) {
+        Some(name) => Err(unknown(&name, known, path)),
+        None => Ok(()),
+    }
+}
+
+/// A member or a parameter that is not known.
+pub(crate) fn unknown(name: &str, known: &[&'static str], path: &Path<'_>) -> ApiError {
+    let name: String = name.chars().take(64).collect();
+    let meant = did_you_mean(&suggest(&name, known.iter().copied()));
+    let path = path.key(&name);
+    ApiError::invalid(format!("Unknown parameter: '{path}'{meant}"))
+        .code("unknown_parameter")
+        .param(path.to_string())
+}
 
 /// A member that is there and not null.
 pub(crate) fn member<'v, 'a>(object: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {

@@ -1,4 +1,4 @@
-//! The query of a URL, read as far as the API uses it.
+//! The query of a URL, read as far as the APIs use it.
 
 use crate::error::ApiError;
 
