@@ -9,6 +9,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get};
 
+use crate::api::native;
 use crate::api::openai::{models, responses};
 use crate::app::App;
 use crate::error::ApiError;
@@ -21,9 +22,9 @@ pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
     ("/v1/responses/{id}/cancel", "cancel"),
     ("/v1/chat/completions", "chat completions"),
     ("/v1/chat/completions/{*rest}", "chat completions"),
-    ("/api/v1", "the native API"),
-    ("/api/v1/{*rest}", "the native API"),
-    ("/api/openapi.json", "the native API"),
+    ("/api/v1", native::NAME),
+    ("/api/v1/{*rest}", native::NAME),
+    ("/api/openapi.json", native::NAME),
     ("/a2a", "A2A"),
     ("/a2a/{*rest}", "A2A"),
     ("/.well-known/agent-card.json", "A2A"),
@@ -47,6 +48,7 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
     }
     router
         .merge(responses::router())
+        .merge(native::router())
         .merge(more)
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)

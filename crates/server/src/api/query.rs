@@ -1,5 +1,8 @@
 //! The query of a URL, read as far as the APIs use it.
 
+use throughline_model::Path;
+
+use super::read;
 use crate::error::ApiError;
 
 /// The parameters of a query, in order.
@@ -14,6 +17,15 @@ impl Query {
             (decoded(key), decoded(value))
         });
         Self(pairs.collect())
+    }
+
+    /// Refuse parameters that are not known, by name.
+    pub(super) fn check_known(&self, known: &[&'static str]) -> Result<(), ApiError> {
+        let mut names = self.0.iter().map(|(name, _)| name);
+        match names.find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(read::unknown(name, known, &Path::Root)),
+            None => Ok(()),
+        }
     }
 
     /// The last value of a parameter.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use throughline::agent::Limits;
 use throughline::client::{HistoryForm, Markers};
 use throughline::thread::{
-    HistoryPolicy, OnBusy, OnInterrupt, OnOpenCalls, OnServiceId, Parity, Persistence,
+    HistoryPolicy, OnBusy, OnInterrupt, OnOpenCalls, OnOtherUpstream, OnServiceId, Parity,
+    Persistence,
 };
 use throughline::tool::Effect;
 
@@ -86,6 +87,10 @@ pub(super) fn history(table: &Table<'_>) -> Result<HistoryPolicy, ConfigError> {
         ("clear", OnServiceId::Clear),
         ("warn+clear", OnServiceId::WarnAndClear),
     ];
+    let other_upstream = [
+        ("refuse", OnOtherUpstream::Refuse),
+        ("hand_over", OnOtherUpstream::HandOver),
+    ];
     Ok(HistoryPolicy {
         persistence: table
             .choice("persistence", PERSISTENCE)?
@@ -99,6 +104,9 @@ pub(super) fn history(table: &Table<'_>) -> Result<HistoryPolicy, ConfigError> {
             .unwrap_or(OnOpenCalls::Reject),
         on_busy: table.choice("on_busy", &busy)?.unwrap_or_default(),
         on_service_id: table.choice("on_service_id", &service)?.unwrap_or_default(),
+        on_other_upstream: table
+            .choice("on_other_upstream", &other_upstream)?
+            .unwrap_or_default(),
         ..HistoryPolicy::default()
     })
 }

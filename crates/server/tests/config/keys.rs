@@ -175,6 +175,11 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ),
     ("history.on_busy", "\"queue\"", "refuses to start"),
     ("history.on_service_id", "\"warn\"", "the run goes on"),
+    (
+        "history.on_other_upstream",
+        "\"hand_over\"",
+        "a chain goes on with another vendor",
+    ),
     ("limits.rounds", "2", "a run ends with `round_limit`"),
     ("limits.failed_rounds", "1", "a run ends with `error_limit`"),
     ("limits.calls", "5", "a run ends with its budget"),
@@ -397,6 +402,7 @@ on_interrupt = "resume"
 on_open_calls = "reject"
 on_busy = "reject"
 on_service_id = "throw"
+on_other_upstream = "refuse"
 
 [limits]
 [retention]

@@ -181,6 +181,16 @@ async fn b239_an_application_that_embeds_the_server_keeps_histories_in_its_own_s
                 );
                 assert_eq!(crm.appends(), ["user answer"], "{place}");
                 assert_eq!(crm.cases().loads, 2, "{place}");
+
+                let path = format!("/api/v1/threads/{}", thread.as_str().unwrap());
+                let shown: Value =
+                    serde_json::from_str(&get(server.address, &path).await.body).unwrap();
+                assert_eq!(
+                    shown["owner"],
+                    json!({"kind": "external", "store": "crm",
+                        "key": {"tenant": "local", "thread": thread}}),
+                    "{place}"
+                );
                 end(server).await;
             }
         }

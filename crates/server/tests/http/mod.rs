@@ -13,6 +13,7 @@ mod client_tools;
 mod compaction;
 mod conn_runtimes;
 mod connections;
+mod hand_over;
 mod hosted;
 mod keys;
 mod logs;

@@ -71,6 +71,13 @@ pub struct Deleted {
 }
 
 impl Threads {
+    /// The owner of a thread's history, without reading the history.
+    pub async fn owner_of(&self, thread: &ThreadId) -> Result<Owner> {
+        let ScopedStore { store, scope, .. } = self.home();
+        let opened = store.open(scope, &At::Thread(thread.clone()), 0).await?;
+        Ok(super::handle::settings(&opened)?.owner)
+    }
+
     /// Lists what vendors have of a thread: every id that a service issued for one of its runs, on
     /// any branch, and those that the thread brought with it when it was forked or imported. Empty
     /// if the thread does not exist.

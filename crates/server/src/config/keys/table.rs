@@ -114,6 +114,8 @@ keys! {
         "What a run does on a busy conversation. All but `reject` are not built: there are no conversations, and continuing a response is never busy.";
     history "on_service_id" [OneOf(&["throw", "warn", "clear", "warn+clear"])] = "throw":
         "What to do when a vendor says that it keeps a conversation which is ours to keep: the run fails, it is logged, the thread is handed over, or both.";
+    history "on_other_upstream" [OneOf(&["refuse", "hand_over"])] = "refuse":
+        "What to do with a request that continues a conversation which the vendor of another upstream keeps: it gets 409 and the ways to go on, or the thread is handed over first.";
 
     limits "rounds" [Number(1, 10_000)] = "40":
         "Rounds of tool calls in one run.";

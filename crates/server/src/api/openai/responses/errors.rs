@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use throughline::agent::{RunEnd, RunError};
 use throughline::client::ClientError;
 use throughline_model::json::RawJson;
-use throughline_store::{ApprovalId, Error, RunId};
+use throughline_store::{ApprovalId, Error, RunId, ThreadId};
 
 use crate::api::store_error;
 use crate::error::ApiError;
@@ -61,8 +61,12 @@ pub(crate) fn after(error: &Error, previous: RunId) -> ApiError {
     }
 }
 
-/// A run that did not begin, after another one or as the first.
-pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
+/// A run that did not begin on a thread, after another one or as the first.
+pub(crate) fn refused(
+    error: &RunError,
+    thread: Option<&ThreadId>,
+    previous: Option<RunId>,
+) -> ApiError {
     if let (RunError::Store(error), Some(previous)) = (error, previous) {
         return after(error, previous);
     }
@@ -87,6 +91,16 @@ pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
         RunError::Tools(error) => ApiError::invalid(error.to_string())
             .code("invalid_tools")
             .param("tools"),
+        RunError::KeptElsewhere { owner, upstream } => {
+            let thread = thread.map_or("{id}", ThreadId::as_str);
+            kept_elsewhere(&format!(
+                "The history of this thread is kept by {owner}, and not by {upstream}. Hand it over \
+                 with POST /api/v1/threads/{thread}/hand-over and {{\"to\": {{\"upstream\": \
+                 \"{upstream}\"}}}}, or with 'throughline threads hand-over {thread} --to \
+                 {upstream}'; history.on_other_upstream = \"hand_over\" in the configuration does \
+                 that whenever it is needed."
+            ))
+        }
         RunError::MessageStore { source } => ApiError::new(
             503,
             "server_error",
@@ -96,8 +110,7 @@ pub(crate) fn refused(error: &RunError, previous: Option<RunId>) -> ApiError {
         )
         .code("message_store_failed")
         .retry(true),
-        RunError::KeptElsewhere { .. }
-        | RunError::UnknownMessageStore { .. }
+        RunError::UnknownMessageStore { .. }
         | RunError::ServiceKeepsHistory { .. }
         | RunError::NoServiceId { .. }
         | RunError::OtherServiceId { .. } => kept_elsewhere(&error.to_string()),
@@ -185,7 +198,7 @@ fn open_calls(pending: &[String], approvals: &[ApprovalId]) -> ApiError {
 
 /// A run that began and failed before a step of it was finished.
 pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
-    let mut error = refused(error, None);
+    let mut error = refused(error, None, None);
     error
         .headers
         .push(("x-throughline-response-id", response_id(run)));

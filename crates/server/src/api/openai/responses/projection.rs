@@ -24,6 +24,7 @@ pub(super) struct ResponseProjection {
 /// What is needed of the context after the projector has taken it.
 struct ProjectionContext {
     run: throughline_store::RunId,
+    thread: Option<throughline_store::ThreadId>,
     created: Millis,
     previous: Option<throughline_store::RunId>,
 }
@@ -34,6 +35,7 @@ impl ResponseProjection {
         Self {
             context: ProjectionContext {
                 run: context.run,
+                thread: context.thread.clone(),
                 created: context.created,
                 previous: context.previous,
             },
@@ -88,7 +90,7 @@ impl Projection for ResponseProjection {
     }
 
     fn refused(&self, error: &RunError) -> ApiError {
-        errors::refused(error, self.context.previous)
+        errors::refused(error, self.context.thread.as_ref(), self.context.previous)
     }
 }
 

@@ -63,7 +63,9 @@ pub(crate) async fn resume(
     // A run that was begun as a stream stores its events, with or without readers.
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),
-        Err(failed) if failed.messages().is_empty() => Err(errors::refused(&failed.source, None)),
+        Err(failed) if failed.messages().is_empty() => {
+            Err(errors::refused(&failed.source, None, None))
+        }
         Err(failed) if failed.is_recorded() && !waits(&failed.source) => {
             Ok(Some(StopReason::Failed))
         }

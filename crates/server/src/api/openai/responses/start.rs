@@ -18,7 +18,7 @@ use super::resolve_target::{ResolvedTarget, resolve_target};
 use super::retry::{FailedRun, Recorded};
 use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
-use super::thread_owner::settle_owner;
+use super::thread_owner::{OwnerSettled, settle_owner};
 use super::trigger::{WholeConversation, answer_with_compaction};
 use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
@@ -157,7 +157,13 @@ impl CreateCall<'_> {
             true => thread,
             false => in_memory(&target, &history)?,
         };
-        settle_owner(self.scope, &thread, &target).await?;
+        match settle_owner(app, self.scope, &thread, &target).await? {
+            OwnerSettled::AsItIs => {}
+            // The input is compared with what there is now.
+            OwnerSettled::Longer(longer) => {
+                return Box::pin(self.prepare_on(*longer, previous, adopts)).await;
+            }
+        }
         if thread.follows_failed().is_some() {
             target.host.previous = previous;
             target.options.host = Some(target.host.to_json());
