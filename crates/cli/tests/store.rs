@@ -8,6 +8,7 @@
 
 mod approvals;
 mod damage;
+mod hand_over;
 mod tokens;
 mod unfinished_runs;
 mod view;
@@ -231,6 +232,7 @@ fn threads_are_listed_and_shown() {
 
     let shown = "\
 ticket-4711  \"Tides\"  conversation:conv_17  7 items, 80 tokens, touched 2026-09-21 14:14:20
+openai has resp_9 of another thread
 #1 user: When is the tide in Hamburg?
 #2 assistant: Today or tomorrow?
 #3 user: Today, and the wind.
@@ -536,7 +538,8 @@ fn deleting_needs_a_confirmation() {
     // The branch that no other thread shares is erased.
     assert_eq!(
         place.ok(&["threads", "delete", "ticket-4711", "--yes"]),
-        "deleted thread ticket-4711 with 7 items; 1 erased, what other threads share stays\n"
+        "deleted thread ticket-4711 with 7 items; 1 erased, what other threads share stays\n\
+         openai has resp_9 of another thread\n"
     );
     assert!(
         place

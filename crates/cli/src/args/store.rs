@@ -25,7 +25,9 @@ pub(crate) enum Threads {
     Uncompact(Uncompact),
     /// Exclude a message from compaction, by its number in digests.
     Pin(Pin),
-    /// Delete a thread.
+    /// Hand a thread that a vendor keeps over to another upstream, or to our store.
+    HandOver(HandOver),
+    /// Delete a thread. Copies that vendors have are listed.
     Delete(RemoveThread),
 }
 
@@ -145,6 +147,36 @@ pub(crate) struct RemoveThread {
     /// Delete without confirmation.
     #[arg(long)]
     pub(crate) yes: bool,
+
+    /// Delete the copies of vendors too, where the vendor can. If a vendor fails, the thread stays.
+    #[arg(long)]
+    pub(crate) at_vendors: bool,
+
+    /// The configuration file with the vendors (default: throughline.toml, if it exists).
+    #[arg(long, value_name = "FILE", requires = "at_vendors")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// The history becomes what went through us, with what vendors that kept it have more; the next
+/// upstream is sent all of it. The ids of those vendors stay on the thread.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HandOver {
+    /// A thread id, or an alias as KIND:NAME.
+    #[arg(value_name = "ID")]
+    pub(crate) name: String,
+
+    /// An upstream of the configuration, or `local` for our store. Our store also keeps what is
+    /// handed to an upstream without `history = "service"`.
+    #[arg(long, value_name = "UPSTREAM")]
+    pub(crate) to: String,
+
+    /// Do not ask vendors for what they have more than our record.
+    #[arg(long)]
+    pub(crate) no_read_back: bool,
+
+    /// The configuration file (default: throughline.toml, if it exists).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

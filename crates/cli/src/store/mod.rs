@@ -2,6 +2,8 @@
 
 mod approval_call;
 mod approvals;
+mod configuration;
+mod hand_over;
 mod json_form;
 mod maintenance;
 mod runs;
@@ -16,6 +18,7 @@ mod view_settings;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use throughline_server::Config;
 use throughline_store::{
     Alias, At, Authority, Error, ErrorKind, NodeRef, Opened, RunId, Store, TenantScope, ThreadId,
 };
@@ -29,6 +32,8 @@ struct Context<'a> {
     url: &'a str,
     scope: TenantScope,
     json: bool,
+    /// For commands that ask vendors.
+    config: Option<Config>,
 }
 
 /// What a command does if the store does not exist.
@@ -40,13 +45,17 @@ enum IfMissing {
 
 /// Run a command.
 pub(crate) fn run(args: &Args, command: &Command) -> Result<ExitCode, Failure> {
+    let config = configuration::of(args, command)?;
+    let store = config.as_ref().map(|config| config.server.store.clone());
     let context = Context {
-        url: args.store(),
+        url: store.as_deref().unwrap_or_else(|| args.store()),
         // The process has the permissions of its user, so file permissions decide what is allowed.
         scope: Authority::assume().scope(args.tenant.clone()),
         json: args.json,
+        config,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .map_err(|error| Failure::other(format!("the program cannot start: {error}")))?;
     runtime.block_on(context.command(command))
@@ -82,6 +91,7 @@ impl Context<'_> {
                 Threads::Fork(args) => threads::fork(self, args).await,
                 Threads::Uncompact(args) => view_settings::uncompact(self, args).await,
                 Threads::Pin(args) => view_settings::pin(self, args).await,
+                Threads::HandOver(args) => hand_over::hand_over(self, args).await,
                 Threads::Delete(args) => threads::delete(self, args).await,
             },
             Command::Runs(runs) => match runs {
@@ -151,6 +161,19 @@ impl Context<'_> {
                  KIND:NAME, run_…, resp_… or node_…"
             )),
         })
+    }
+
+    /// Open the thread that a name stands for, to do something with all of it: not at a run or a
+    /// node.
+    async fn find_whole(&self, store: &Store, name: &str, to: &str) -> Result<Opened, Failure> {
+        let (at, opened) = self.find(store, name, 0).await?;
+        match at {
+            At::Node(_) => Err(Failure::usage(format!(
+                "{name} is a run or a node of thread {}; name the thread to {to} it",
+                opened.thread.id
+            ))),
+            At::Thread(_) | At::Alias(_) => Ok(opened),
+        }
     }
 
     /// The message for an error of the store: what, where, and what to do.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+use throughline::thread::{Owner, VendorCopy};
 use throughline_model::json::ArrayWriter;
+use throughline_server::api::native::forms;
 use throughline_store::{At, Entry, NodeId, NodeRef, Opened, Span, Store, TreeNode};
 
 use super::{Context, IfMissing, json_form, text};
@@ -36,11 +38,13 @@ pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode,
             (page.entries, page.more)
         }
     };
+    let kept = Keeping::of(context, &store, &opened).await?;
     if context.json {
-        output::document(&form(&opened, &entries, more), false)?;
+        output::document(&form(&opened, &entries, more, &kept), false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&text::thread(&opened.thread))?;
+    kept.print()?;
     if let (At::Node(_), Some(tip)) = (&at, opened.tip) {
         output::line(&format!(
             "at {}, {}, {}",
@@ -72,8 +76,35 @@ pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// `{"thread","tip","messages","more","unsent","state","unsettled","queued"}`
-fn form(opened: &Opened, entries: &[Entry], more: bool) -> String {
+/// Who keeps a thread, and what vendors have of it.
+struct Keeping {
+    owner: Owner,
+    copies: Vec<VendorCopy>,
+}
+
+impl Keeping {
+    async fn of(context: &Context<'_>, store: &Store, opened: &Opened) -> Result<Self, Failure> {
+        let (threads, id) = (context.threads(store), &opened.thread.id);
+        let failure = |error| context.failure(&error);
+        Ok(Self {
+            owner: threads.owner_of(id).await.map_err(failure)?,
+            copies: threads.vendor_copies(id).await.map_err(failure)?,
+        })
+    }
+
+    /// What is not as with most threads.
+    fn print(&self) -> Result<(), Failure> {
+        if self.owner != Owner::Local {
+            output::line(&format!("kept by {}", text::owner(&self.owner)))?;
+        }
+        let mut copies = self.copies.iter();
+        copies.try_for_each(|copy| output::line(&text::vendor_copy(copy)))
+    }
+}
+
+/// `{"thread","tip","messages","more","unsent","state","unsettled","queued","owner","services",
+/// "vendor_copies"}`
+fn form(opened: &Opened, entries: &[Entry], more: bool, kept: &Keeping) -> String {
     json_form::object(|object| {
         json_form::thread(object.key("thread"), &opened.thread);
         json_form::tip(object.key("tip"), opened.tip.as_ref());
@@ -86,6 +117,9 @@ fn form(opened: &Opened, entries: &[Entry], more: bool) -> String {
             None => object.key("unsettled").push_str("null"),
         }
         object.number("queued", opened.queued);
+        forms::owner(object.key("owner"), &kept.owner);
+        forms::services(object.key("services"), opened.state.services());
+        forms::vendor_copies(object.key("vendor_copies"), &kept.copies);
     })
 }
 

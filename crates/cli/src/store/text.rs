@@ -1,5 +1,6 @@
 //! The contents of a store as text for people.
 
+use throughline::thread::{CopyOutcome, Owner, VendorCopy};
 use throughline_model::{
     Arguments, Body, Content, MediaSource, Message, Output, Role, ToolCall, ToolResult,
 };
@@ -87,6 +88,40 @@ pub(super) fn run(run: &Run) -> String {
         line.push_str("  to be cancelled");
     }
     line
+}
+
+/// Who keeps a history, in a few words.
+pub(super) fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Local => "our store".to_owned(),
+        Owner::Services(services) => {
+            let names: Vec<String> = services.iter().map(plain).collect();
+            names.join(", ")
+        }
+        Owner::External { store, key } => format!(
+            "the message store {} of the application, under {}",
+            plain(store),
+            plain(key.get())
+        ),
+    }
+}
+
+/// One line about what a vendor has of a thread, and what was done about it.
+pub(super) fn vendor_copy(copy: &VendorCopy) -> String {
+    let (upstream, mut id) = (plain(&copy.upstream), plain(&copy.id));
+    if !copy.agent.is_empty() {
+        id.push_str(&format!(" (agent {})", plain(&copy.agent)));
+    }
+    match &copy.outcome {
+        CopyOutcome::Remains => format!("{upstream} has {id}"),
+        CopyOutcome::Inherited => format!("{upstream} has {id} of another thread"),
+        CopyOutcome::Deleted => format!("{upstream} deleted {id}"),
+        CopyOutcome::Absent => format!("{upstream} did not have {id} any more"),
+        CopyOutcome::Unsupported => format!("{upstream} has {id} and cannot delete it"),
+        CopyOutcome::Failed { reason } => {
+            format!("{upstream} did not delete {id}: {}", plain(reason))
+        }
+    }
 }
 
 /// `1 item`, `2 items`

@@ -3,7 +3,9 @@
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use throughline_store::{Fork, NewThread, Purged, Store, Thread, ThreadFilter};
+use throughline::thread::Deleted;
+use throughline_server::api::native::forms;
+use throughline_store::{Fork, NewThread, Purged, RunState, Store, Thread, ThreadFilter};
 
 use super::{Context, IfMissing, json_form, text};
 use crate::args;
@@ -89,39 +91,67 @@ pub(super) async fn delete(
     args: &args::RemoveThread,
 ) -> Result<ExitCode, Failure> {
     let store = context.open(IfMissing::Fail).await?;
-    let (at, opened) = context.find(&store, &args.name, 0).await?;
-    if matches!(at, throughline_store::At::Node(_)) {
-        return Err(Failure::usage(format!(
-            "{} is a run or a node of thread {}; name the thread to delete it",
-            args.name, opened.thread.id
-        )));
-    }
-    let thread = opened.thread;
+    let thread = context
+        .find_whole(&store, &args.name, "delete")
+        .await?
+        .thread;
     let items = thread.head.map_or(0, |head| head.last);
     if !args.yes && !confirmed(&thread, items)? {
         output::note("nothing was deleted");
         return Ok(ExitCode::from(1));
     }
-    store
-        .delete(&context.scope, &thread.id)
-        .await
-        .map_err(|error| context.failure(&error))?;
-    let purged = sweep(context, &store).await?;
-    if context.json {
-        let form = json_form::object(|object| {
-            json_form::thread(object.key("deleted"), &thread);
-            object.number("items_erased", purged.items);
-        });
-        output::document(&form, false)?;
-    } else {
-        output::line(&format!(
-            "deleted thread {} with {}; {} erased, what other threads share stays",
-            thread.id,
-            text::counted(items, "item"),
-            purged.items
-        ))?;
+    let threads = context.threads(&store);
+    let deleted = match args.at_vendors {
+        false => threads.delete(&thread.id).await,
+        true => {
+            let clients = context.upstreams()?.service_clients();
+            // A vendor would get a copy that is not listed.
+            let at_work = [RunState::Running];
+            context.check_no_run(&store, &thread.id, &at_work).await?;
+            clients.delete(&threads, &thread.id).await
+        }
+    };
+    let deleted = deleted.map_err(|error| context.failure(&error))?;
+    let purged = match deleted.is_deleted {
+        true => sweep(context, &store).await?,
+        false => Purged::default(),
+    };
+    match context.json {
+        true => output::document(&receipt(&thread, &deleted, &purged), false)?,
+        false => {
+            output::line(&match deleted.is_deleted {
+                true => format!(
+                    "deleted thread {} with {}; {} erased, what other threads share stays",
+                    thread.id,
+                    text::counted(items, "item"),
+                    purged.items
+                ),
+                false => format!(
+                    "thread {} is not deleted, because a vendor did not delete its copy; try again, \
+                     or leave --at-vendors out",
+                    thread.id
+                ),
+            })?;
+            let mut copies = deleted.vendor_copies.iter();
+            copies.try_for_each(|copy| output::line(&text::vendor_copy(copy)))?;
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match deleted.is_deleted {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    })
+}
+
+/// `{"deleted","items_erased","vendor_copies"}`; `deleted` is null if a vendor failed.
+fn receipt(thread: &Thread, deleted: &Deleted, purged: &Purged) -> String {
+    json_form::object(|object| {
+        match deleted.is_deleted {
+            true => json_form::thread(object.key("deleted"), thread),
+            false => object.key("deleted").push_str("null"),
+        }
+        object.number("items_erased", purged.items);
+        forms::vendor_copies(object.key("vendor_copies"), &deleted.vendor_copies);
+    })
 }
 
 /// Where only the command line is used, no server sweeps expired threads.

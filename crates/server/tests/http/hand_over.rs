@@ -109,10 +109,11 @@ fn path(response: &Value) -> String {
     format!("/api/v1/threads/{thread}")
 }
 
-/// The body of the last request that a vendor got.
+/// The body of the last model call that a vendor got.
 fn asked(vendor: &Upstream) -> Value {
     let requests = vendor.requests();
-    let last = requests.last().expect("the vendor was asked");
+    let mut calls = requests.iter().filter(|one| one.method == "POST");
+    let last = calls.next_back().expect("the vendor was asked");
     assert!(last.is_accepted(), "{last:?}");
     last.body.clone()
 }
