@@ -7,7 +7,7 @@ use throughline::agent::{HandOverError, HandedOver, ReadBack, ReadBackOutcome, S
 use throughline::thread::{Owner, OwnerError};
 use throughline_server::Upstreams;
 use throughline_server::api::native::forms;
-use throughline_store::RunState;
+use throughline_store::{At, RunId, RunState};
 
 use super::{Context, IfMissing, json_form, text};
 use crate::args;
@@ -37,15 +37,19 @@ pub(super) async fn hand_over(
     };
     let handed = clients.hand_over(&thread, to).await;
     let handed = handed.map_err(|error| failure(context, &error))?;
+    let at = At::Thread(thread.id().clone());
+    let opened = store.open(&context.scope, &at, 0).await;
+    let opened = opened.map_err(|error| context.failure(&error))?;
+    let head = opened.thread.head.map(|head| head.node.run);
     match context.json {
         true => {
             let form = json_form::object(|object| {
                 object.str("thread", thread.id().as_str());
-                forms::handed_over(object, &handed);
+                forms::handed_over(object, &handed, head);
             });
             output::document(&form, false)?;
         }
-        false => output::line(&words(thread.id().as_str(), &handed))?,
+        false => output::line(&words(thread.id().as_str(), &handed, head))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,13 +92,19 @@ fn failure(context: &Context<'_>, error: &HandOverError) -> Failure {
     }
 }
 
-fn words(thread: &str, handed: &HandedOver) -> String {
+fn words(thread: &str, handed: &HandedOver, head: Option<RunId>) -> String {
     let mut lines = vec![format!(
         "handed over thread {thread}: kept by {}, before by {}",
         text::owner(&handed.to),
         text::owner(&handed.from)
     )];
     lines.extend(handed.read_back.iter().map(read_back));
+    if let (true, Some(run)) = (forms::has_more(handed), head) {
+        lines.push(format!(
+            "a chain of responses sees them from previous_response_id resp_{} on",
+            run.to_hex()
+        ));
+    }
     lines.join("\n")
 }
 

@@ -189,7 +189,7 @@ fn b241_a_thread_is_handed_over_by_a_command() {
     ]);
     assert_eq!(
         form.get(),
-        r#"{"thread":"t","from":{"kind":"service","upstreams":["keeper"]},"to":{"kind":"local"},"read_back":[]}"#
+        r#"{"thread":"t","from":{"kind":"service","upstreams":["keeper"]},"to":{"kind":"local"},"read_back":[],"previous_response_id":null}"#
     );
 
     let place = kept_by("hand-over-json", "keeper");
@@ -203,7 +203,7 @@ fn b241_a_thread_is_handed_over_by_a_command() {
     ]);
     assert_eq!(
         form.get(),
-        r#"{"thread":"t","from":{"kind":"service","upstreams":["keeper"]},"to":{"kind":"local"},"read_back":[{"upstream":"keeper","id":"resp_held_2","outcome":"not_asked","messages":0}]}"#
+        r#"{"thread":"t","from":{"kind":"service","upstreams":["keeper"]},"to":{"kind":"local"},"read_back":[{"upstream":"keeper","id":"resp_held_2","outcome":"not_asked","messages":0}],"previous_response_id":null}"#
     );
     assert_eq!(length(&form, &["read_back"]), 1);
 }

@@ -291,6 +291,7 @@ async fn b241_a_thread_is_handed_over_by_a_request() {
                     // A client that can read conversations back says more.
                     "read_back": [{"upstream": "a", "id": id, "outcome": "not_asked",
                         "messages": 0}],
+                    "previous_response_id": null,
                 }),
                 "{store}"
             );

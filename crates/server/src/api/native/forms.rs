@@ -3,7 +3,7 @@
 use throughline::agent::{HandedOver, ReadBack, ReadBackOutcome};
 use throughline::thread::{CopyOutcome, Owner, VendorCopy};
 use throughline_model::json::{ArrayWriter, ObjectWriter, push_string};
-use throughline_store::ServiceId;
+use throughline_store::{RunId, ServiceId};
 
 /// Who owns a history: `{"kind": "local"}`, `{"kind": "service", "upstreams": […]}` or
 /// `{"kind": "external", "store": …, "key": …}`.
@@ -56,12 +56,23 @@ pub fn vendor_copies(out: &mut String, copies: &[VendorCopy]) {
     });
 }
 
-/// The members of a thread that was handed over: `from`, `to` and `read_back`, a list of
-/// `{"upstream", "id", "outcome", "messages"}`.
-pub fn handed_over(object: &mut ObjectWriter<'_>, handed: &HandedOver) {
+/// The members of a thread that was handed over: `from`, `to`, `read_back`, a list of
+/// `{"upstream", "id", "outcome", "messages"}`, and `previous_response_id`, from which a chain goes on
+/// behind the messages that were added; null if there are none. `head` is the run at the head.
+pub fn handed_over(object: &mut ObjectWriter<'_>, handed: &HandedOver, head: Option<RunId>) {
     owner(object.key("from"), &handed.from);
     owner(object.key("to"), &handed.to);
     array(object.key("read_back"), &handed.read_back, read_back);
+    match head.filter(|_| has_more(handed)) {
+        Some(run) => object.str("previous_response_id", &format!("resp_{}", run.to_hex())),
+        None => object.raw("previous_response_id", "null"),
+    };
+}
+
+/// Whether a service had messages that our record had not.
+pub fn has_more(handed: &HandedOver) -> bool {
+    let mut read_back = handed.read_back.iter();
+    read_back.any(|one| matches!(one.outcome, ReadBackOutcome::Added(_)))
 }
 
 fn read_back(object: &mut ObjectWriter<'_>, one: &ReadBack) {

@@ -82,11 +82,12 @@ pub(super) async fn hand_over(
     };
     let handed = clients.hand_over(&thread, request.to).await;
     let handed = handed.map_err(|error| hand_over_error::of(&error))?;
+    let head = open(&app, scope, &id).await?.thread.head;
     let body = RawJson::object(|object| {
         object
             .str("id", thread.id().as_str())
             .str("object", "thread.handed_over");
-        forms::handed_over(object, &handed);
+        forms::handed_over(object, &handed, head.map(|head| head.node.run));
     });
     Ok(json(StatusCode::OK, &body))
 }

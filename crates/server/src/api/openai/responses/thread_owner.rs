@@ -1,6 +1,6 @@
 //! Who keeps the history of the thread that a request works on.
 
-use throughline::agent::{HandedOver, ReadBackOutcome};
+use throughline::agent::HandedOver;
 use throughline::thread::{OnOtherUpstream, Owner};
 use throughline::{Thread, Threads};
 use throughline_model::json::RawJson;
@@ -9,6 +9,7 @@ use throughline_store::{At, TenantScope};
 use super::errors;
 use super::resolve_target::ResolvedTarget;
 use crate::api::hand_over_error;
+use crate::api::native::forms::has_more;
 use crate::app::App;
 use crate::config::HistoryLocation;
 use crate::error::ApiError;
@@ -91,8 +92,7 @@ async fn hand_over(
     let handed = clients.hand_over(head.as_ref().unwrap_or(thread), to).await;
     let handed = handed.map_err(|error| hand_over_error::of(&error))?;
     log(thread, &handed);
-    let is_added = |outcome: &ReadBackOutcome| matches!(outcome, ReadBackOutcome::Added(_));
-    if !handed.read_back.iter().any(|one| is_added(&one.outcome)) {
+    if !has_more(&handed) {
         // The handle shows who owned the thread when it was read.
         let refreshed = thread.refresh().await;
         refreshed.map_err(|error| errors::store(&error))?;
