@@ -6,9 +6,11 @@ use throughline::ChatClient as _;
 use throughline::client::Abilities;
 use throughline::store::{NewThread, Store, ThreadId};
 use throughline::thread::Owner;
-use throughline::{Agent, Threads};
+use throughline::{Agent, OpenAi, Threads};
+use throughline_model::Wire;
 use throughline_model::json::{RawJson, Value};
 use throughline_testkit::scripted::{Ids, Step, StoringService};
+use throughline_testkit::upstream::{Extent, Fault, KEY, Reply, Upstream};
 
 use super::{Place, length, number, text, unfinished_runs};
 
@@ -246,4 +248,98 @@ fn a_hand_over_that_cannot_be_made_says_why() {
         message.starts_with("\"local\" is our store, and "),
         "{message}"
     );
+}
+
+/// A vendor that keeps a thread, as the upstream `keeper` of the configuration.
+fn kept_by_vendor(word: &str) -> (Place, Upstream, tokio::runtime::Runtime) {
+    let place = Place::new(word);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let replies = ["At four.", "Yes."].map(Reply::text);
+    let vendor = runtime.block_on(Upstream::start(Wire::OpenAiResponses, replies));
+    let config = CONFIG.replace("http://127.0.0.1:9/v1", &vendor.base_url());
+    let key = "history = \"service\"\ntoken_command = [\"echo\", \"KEY\"]".replace("KEY", KEY);
+    let config = config.replace("history = \"service\"", &key);
+    std::fs::write(place.file("throughline.toml"), config).unwrap();
+    let client = OpenAi::responses("m")
+        .upstream("keeper")
+        .base_url(vendor.base_url())
+        .api_key(KEY);
+    let agent = Agent::builder(client.build().unwrap()).build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&place.url).await.unwrap();
+        let new = NewThread::new(ThreadId::new("t").unwrap());
+        let thread = Threads::of(&store).make(new);
+        thread.set_owner(Owner::service("keeper")).await.unwrap();
+        agent.run_on(&thread, "When?").await.unwrap();
+        agent.run_on(&thread, "Sure?").await.unwrap();
+        store.close().await.unwrap();
+    });
+    (place, vendor, runtime)
+}
+
+#[test]
+fn b242_a_vendor_is_read_back_and_deletes_its_copies() {
+    let (place, vendor, runtime) = kept_by_vendor("vendor");
+    let ids = vendor.stored();
+    let [first, last] = ids.as_slice() else {
+        panic!("{ids:?}");
+    };
+    let hand_over = ["threads", "hand-over", "t", "--to", "plain"];
+    let delete = ["threads", "delete", "t", "--yes", "--at-vendors"];
+    // While it takes no key, nothing changes.
+    runtime.block_on(vendor.inflict(Fault::Unauthorised, Extent::Always));
+    let failed = place.run(&hand_over);
+    assert_eq!((failed.code, failed.out.as_str()), (1, ""));
+    assert!(
+        failed
+            .err
+            .starts_with("throughline: keeper could not be asked for what it has of this thread: ")
+            && failed
+                .err
+                .ends_with("or hand over what the record has, with --no-read-back\n"),
+        "{}",
+        failed.err
+    );
+    let failed = place.run(&delete);
+    assert_eq!((failed.code, failed.err.as_str()), (1, ""));
+    let lines: Vec<&str> = failed.out.lines().collect();
+    assert_eq!(
+        lines[0],
+        "thread t is not deleted, because a vendor did not delete its copy; try again, or leave \
+         --at-vendors out"
+    );
+    assert!(
+        lines[1].starts_with(&format!("keeper did not delete {first}: ")),
+        "{lines:?}"
+    );
+    let failed = place.run(&[&["--json"], &delete[..]].concat());
+    assert_eq!(failed.code, 1);
+    assert!(
+        failed
+            .out
+            .starts_with("{\"deleted\":null,\"items_erased\":0,\"vendor_copies\":[{"),
+        "{}",
+        failed.out
+    );
+    runtime.block_on(vendor.heal());
+
+    assert_eq!(
+        place.ok(&hand_over),
+        format!(
+            "handed over thread t: kept by our store, before by keeper\n\
+             keeper has under {last}: what the record has\n"
+        )
+    );
+    assert_eq!(
+        place.ok(&delete),
+        format!(
+            "deleted thread t with 4 items; 4 erased, what other threads share stays\n\
+             keeper deleted {first}\nkeeper deleted {last}\n"
+        )
+    );
+    assert!(vendor.stored().is_empty());
 }

@@ -2,10 +2,15 @@
 //! vendors have of them.
 
 use serde_json::{Value, json};
+use throughline::client::Abilities;
+use throughline::thread::Owner;
+use throughline::{Agent, ChatClient as _, Threads};
 use throughline_model::Wire;
 use throughline_server::{Server, serve};
+use throughline_store::{NewThread, Store, ThreadId};
 use throughline_testkit::Scratch;
-use throughline_testkit::upstream::{Gate, KEY, Recorded, Reply, Script, Upstream};
+use throughline_testkit::scripted::{Ids, Step, StoringService};
+use throughline_testkit::upstream::{Extent, Fault, Gate, KEY, Recorded, Reply, Script, Upstream};
 
 use crate::http::support::{Answer, Client, config, end};
 use crate::http::vendors::response;
@@ -16,6 +21,7 @@ struct World {
     b: Upstream,
     c: Upstream,
     server: Server,
+    store: Store,
     _folder: Scratch,
 }
 
@@ -55,13 +61,15 @@ impl World {
                 }
             ));
         }
-        let variables = [("VENDOR_KEY", KEY), ("THROUGHLINE_STORE", &url)];
-        let server = serve(config(&file, &variables)).await.unwrap();
+        let store = Store::open(&url).await.unwrap();
+        let server = Server::builder(config(&file, &[("VENDOR_KEY", KEY)])).store(store.clone());
+        let server = server.serve().await.unwrap();
         Self {
             a,
             b,
             c,
             server,
+            store,
             _folder: folder,
         }
     }
@@ -252,6 +260,127 @@ async fn b241_a_chain_is_handed_over_to_the_vendor_that_goes_on_with_it() {
     }
 }
 
+/// A thread whose conversation at `a` went on elsewhere: the vendor has two messages more. Returns the
+/// response to go on from.
+async fn with_more(world: &World, thread: &str) -> Value {
+    let conversation = world.a.conversation();
+    for text in ["hi", "elsewhere"] {
+        let body = json!({"model": "m", "input": text, "conversation": conversation});
+        let body = body.to_string();
+        let address = world.a.origin().replace("http://", "").parse().unwrap();
+        let key = format!("Bearer {KEY}");
+        let headers = [
+            ("authorization", &*key),
+            ("content-type", "application/json"),
+        ];
+        let mut client = Client::to(address).await;
+        let line = "POST /v1/responses";
+        let answer = client.send(line, &headers, body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    // What our record has: the first of the two turns.
+    let step = Step::text("a1").kept_as(&conversation);
+    let service = StoringService::new(Ids::PerCall, [step]);
+    let abilities = Abilities {
+        upstream: "a".to_owned(),
+        ..service.abilities().clone()
+    };
+    let agent = Agent::builder(service.with_abilities(abilities));
+    let agent = agent.build().unwrap();
+    let new = NewThread::new(ThreadId::new(thread).unwrap());
+    let thread = Threads::of(&world.store).make_free(new);
+    thread.set_owner(Owner::service("a")).await.unwrap();
+    let run = agent.run_on(&thread, "hi").await.unwrap().run;
+    json!({"id": format!("resp_{}", run.to_hex()), "throughline": {"thread": thread.id().as_str()}})
+}
+
+const WHOLE: [&str; 5] = ["hi", "a1", "elsewhere", "a2", "to b/m"];
+
+#[tokio::test]
+async fn b241_what_a_vendor_has_more_is_part_of_the_history() {
+    for store in STORES {
+        for streamed in [false, true] {
+            let place = format!("{store}, streamed {streamed}");
+            let world = World::new(store, "[history]\non_other_upstream = \"hand_over\"\n").await;
+            let first = with_more(&world, "t").await;
+            let second = world.answered("b/m", streamed, Some(&first)).await;
+            assert_eq!(texts(&asked(&world.b)), WHOLE, "{place}");
+            assert_eq!(second["previous_response_id"], first["id"], "{place}");
+            let shown = world.thread(&second).await;
+            assert_eq!(shown["owner"], json!({"kind": "local"}), "{place}");
+            assert_eq!(shown["head"]["last"], 6, "{place}");
+            // The chain goes on from there.
+            world.answered("b/m", streamed, Some(&second)).await;
+            assert_eq!(texts(&asked(&world.b)).len(), 7, "{place}");
+            end(world.server).await;
+
+            let world = World::new(store, "").await;
+            let first = with_more(&world, "t").await;
+            let line = format!("POST {}/hand-over", path(&first));
+            let handed = world.json(&line, &json!({"to": {"upstream": "b"}})).await;
+            let read_back = &handed["read_back"][0];
+            assert_eq!(
+                (&read_back["outcome"], &read_back["messages"]),
+                (&json!("added"), &json!(2)),
+                "{place}: {handed}"
+            );
+            let behind = json!({"id": handed["previous_response_id"]});
+            world.answered("b/m", streamed, Some(&behind)).await;
+            assert_eq!(texts(&asked(&world.b)), WHOLE, "{place}");
+            end(world.server).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn b241_a_vendor_that_cannot_be_asked_leaves_the_thread_as_it_is() {
+    for hands_over in [false, true] {
+        let policy = match hands_over {
+            true => "[history]\non_other_upstream = \"hand_over\"\n",
+            false => "",
+        };
+        let world = World::new("memory", policy).await;
+        let first = world.answered("a/m", false, None).await;
+        world.a.inflict(Fault::Unauthorised, Extent::Always).await;
+        let line = format!("POST {}/hand-over", path(&first));
+        let refused = match hands_over {
+            true => world.ask("b/m", false, Some(&first)).await,
+            false => {
+                let to_b = json!({"to": {"upstream": "b"}});
+                world.send(&line, &to_b).await
+            }
+        };
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (502, "upstream_error"),
+            "{}",
+            refused.body
+        );
+        assert!(refused.body.contains("--no-read-back"), "{}", refused.body);
+        assert_eq!(world.thread(&first).await["owner"], service("a"));
+        assert!(world.b.requests().is_empty());
+        // Its copies are not deleted either, and so the thread stays.
+        let delete = format!("DELETE {}?vendors=delete", path(&first));
+        let kept = world.send(&delete, &Value::Null).await;
+        assert_eq!(
+            (kept.status, kept.code().as_str()),
+            (502, "vendor_copy_not_deleted"),
+            "{}",
+            kept.body
+        );
+        let listed: Value = serde_json::from_str(&kept.body).unwrap();
+        assert_eq!(copies(&listed["error"])[0].2, "failed");
+        assert_eq!(world.thread(&first).await["owner"], service("a"));
+        // The record alone can be handed over, and deleted when the vendor is back.
+        let alone = json!({"to": {"upstream": "b"}, "read_back": false});
+        assert_eq!(world.json(&line, &alone).await["to"]["kind"], "local");
+        world.a.heal().await;
+        let deleted = world.json(&delete, &Value::Null).await;
+        assert_eq!(copies(&deleted)[0].2, "deleted");
+        end(world.server).await;
+    }
+}
+
 #[tokio::test]
 async fn b241_a_refused_request_hands_nothing_over() {
     let world = World::new("memory", "[history]\non_other_upstream = \"hand_over\"\n").await;
@@ -288,8 +417,7 @@ async fn b241_a_thread_is_handed_over_by_a_request() {
                 json!({
                     "id": first["throughline"]["thread"], "object": "thread.handed_over",
                     "from": service("a"), "to": {"kind": "local"},
-                    // A client that can read conversations back says more.
-                    "read_back": [{"upstream": "a", "id": id, "outcome": "not_asked",
+                    "read_back": [{"upstream": "a", "id": id, "outcome": "same",
                         "messages": 0}],
                     "previous_response_id": null,
                 }),
@@ -488,10 +616,10 @@ async fn b242_a_thread_and_its_receipt_name_what_vendors_have() {
                 (odd.status, odd.code().as_str()),
                 (400, "unknown_parameter")
             );
-            // Only on request are vendors asked. A client that can delete conversations does.
+            // Only on request are vendors asked.
             let (line, outcome) = match streamed {
                 false => (format!("DELETE {path}"), "remains"),
-                true => (format!("DELETE {path}?vendors=delete"), "unsupported"),
+                true => (format!("DELETE {path}?vendors=delete"), "deleted"),
             };
             let deleted = world.json(&line, &Value::Null).await;
             assert_eq!(
@@ -503,6 +631,7 @@ async fn b242_a_thread_and_its_receipt_name_what_vendors_have() {
                 .iter_mut()
                 .for_each(|copy| copy.2 = outcome.to_owned());
             assert_eq!(copies(&deleted), expected, "{store}");
+            assert_eq!(world.a.stored().is_empty(), streamed, "{store}");
 
             for line in [format!("GET {path}"), format!("DELETE {path}")] {
                 let gone = world.send(&line, &Value::Null).await;
