@@ -131,6 +131,7 @@ pub(super) fn hold_until_sent(body: Body, at_work: ActiveRequest, memory: Reserv
     Body::new(HeldBody {
         body,
         memory,
+        is_sending: false,
         _at_work: at_work,
     })
 }
@@ -139,6 +140,8 @@ struct HeldBody {
     body: Body,
     /// For what was given to the connection last: the connection asks for more when it has sent it.
     memory: Reservation,
+    /// Whether the connection may still have data that it was given.
+    is_sending: bool,
     _at_work: ActiveRequest,
 }
 
@@ -157,11 +160,13 @@ impl HttpBody for HeldBody {
         };
         let given = data.map_or(0, Bytes::len);
         self.memory.follow(given);
+        self.is_sending = given > 0;
         polled
     }
 
+    /// A body that says it has ended is dropped before its last data is sent.
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        !self.is_sending && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -171,7 +176,34 @@ impl HttpBody for HeldBody {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
+    use throughline::client::MemoryBudget;
+
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_counts_until_the_connection_has_sent_it() {
+        const LENGTH: usize = 1 << 20;
+        let budget = MemoryBudget::new(64 << 20);
+        let connection = IdleConnections::default().track();
+        let body = Body::from(vec![0; LENGTH]);
+        let held = hold_until_sent(body, connection.begin(), budget.reservation());
+        let mut held = Box::pin(held);
+        assert!(!held.is_end_stream());
+        let data = poll_fn(|cx| held.as_mut().poll_frame(cx)).await;
+        let data = data.unwrap().unwrap();
+        assert_eq!(data.into_data().unwrap().len(), LENGTH);
+        // The connection asks for more when it has sent what it has.
+        assert!(!held.is_end_stream());
+        assert_eq!(budget.held(), LENGTH);
+        let end = poll_fn(|cx| held.as_mut().poll_frame(cx)).await;
+        assert!(end.is_none());
+        assert!(held.is_end_stream());
+        assert_eq!(budget.held(), 0);
+        let empty = hold_until_sent(Body::empty(), connection.begin(), budget.reservation());
+        assert!(empty.is_end_stream());
+    }
 
     #[test]
     fn the_longest_idle_connection_is_closed_and_no_other() {
