@@ -84,6 +84,20 @@ const FIRST_BYTE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::FirstByte);
 const IDLE: ErrorKind = ErrorKind::Timeout(TimeoutPhase::Idle);
 
 impl Fault {
+    /// Whether the vendor answers with an error status in its own form.
+    pub(super) fn is_error_status(self) -> bool {
+        matches!(
+            self,
+            Self::InvalidRequest
+                | Self::Unauthorised
+                | Self::NoSuchModel
+                | Self::RateLimited
+                | Self::OutOfQuota
+                | Self::ServerError
+                | Self::Overloaded
+        )
+    }
+
     /// All faults.
     pub const ALL: [Self; 28] = [
         Self::Refused,

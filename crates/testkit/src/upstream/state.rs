@@ -122,6 +122,11 @@ impl ServerState {
                 Err(Refusal::new(to.wire, 405, message))
             }
             Ok(()) => {
+                recorded.fault = self.next_fault();
+                // A deletion that is answered with an error status has deleted nothing.
+                if let Some(fault) = recorded.fault.filter(|fault| fault.is_error_status()) {
+                    return inflict::error_status(to, fault);
+                }
                 let body = self.memory.perform(to.wire, self.storage, operation);
                 body.ok_or_else(|| strict::not_stored(to.wire, operation.subject()))
             }
@@ -138,7 +143,6 @@ impl ServerState {
             head: vendor::head(to.wire, 200, to.number),
             shape: Shape::Whole(body),
         };
-        recorded.fault = self.next_fault();
         match recorded.fault {
             Some(fault) => inflict::faulty(to, fault, &answer),
             None => inflict::plain(to, &answer),

@@ -62,6 +62,11 @@ pub(super) fn refusal(to: &To<'_>, refusal: &Refusal) -> Vec<Act> {
     sized(&head, body.to_string().as_bytes())
 }
 
+/// An answer that is an error status.
+pub(super) fn error_status(to: &To<'_>, fault: Fault) -> Vec<Act> {
+    status(to, fault)
+}
+
 /// An answer with a fault.
 pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &PreparedResponse) -> Vec<Act> {
     match fault {
@@ -93,7 +98,7 @@ pub(super) fn faulty(to: &To<'_>, fault: Fault, answer: &PreparedResponse) -> Ve
         | Fault::RateLimited
         | Fault::OutOfQuota
         | Fault::ServerError
-        | Fault::Overloaded => status(to, fault),
+        | Fault::Overloaded => error_status(to, fault),
         // The fault is part of the answer itself.
         Fault::BrokenCall => plain(to, answer),
         Fault::Stalls
