@@ -2,6 +2,7 @@
 
 mod cache;
 mod discard;
+pub(crate) mod external_epoch;
 mod handle;
 pub(crate) mod journal;
 mod json;

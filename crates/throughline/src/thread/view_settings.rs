@@ -6,7 +6,9 @@
 use throughline_compact::ViewSettings;
 use throughline_store::{At, NodeRef, Result, State};
 
+use super::external_epoch;
 use super::handle::{Position, Thread};
+use super::owner::Owner;
 use super::scoped_store::ScopedStore;
 
 impl Thread {
@@ -47,7 +49,11 @@ impl Thread {
     pub async fn uncompact(&self) -> Result<bool> {
         let state = self.state_now().await?;
         let mut view_settings = self.shared.settings().view_settings;
-        let undone = view_settings.undo(state.compaction());
+        let external = external_epoch::stored(&state);
+        let undone = view_settings.undo(match self.owner() {
+            Owner::External { .. } => external.as_ref(),
+            Owner::Local | Owner::Services(_) => state.compaction(),
+        });
         self.store_view_settings(undone, view_settings).await
     }
 

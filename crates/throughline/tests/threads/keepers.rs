@@ -373,6 +373,46 @@ fn b238_a_thread_in_the_applications_store_is_shown_compacted() {
 }
 
 #[test]
+fn b238_a_compaction_of_the_applications_history_is_undone_on_request() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let shelf = Shelf::new(Shelving::Plain);
+        let rounds = (0..4).flat_map(|turn| [call(&format!("c{turn}")), Step::text("noted")]);
+        let client = Arc::new(ScriptedClient::new(rounds.chain([Step::text("all")])));
+        let policy = Policy {
+            threshold: 2_500,
+            recent_calls: 1,
+            ..Policy::default()
+        };
+        let agent = Agent::builder(Arc::clone(&client))
+            .store(&process.store)
+            .message_store("shelf", shelf.clone())
+            .tool(long())
+            .compaction(policy)
+            .build()
+            .unwrap();
+        let thread = on_the_shelf(&agent).await;
+        assert!(!thread.uncompact().await.unwrap(), "nothing is compacted");
+        for _ in 0..4 {
+            how.finish(agent.run_on(&thread, "and now?")).await.unwrap();
+        }
+        let digests = |messages: &[Message]| {
+            let texts = messages.iter().map(Message::text);
+            texts
+                .filter(|text| text.starts_with("Earlier tool history"))
+                .count()
+        };
+        assert!(digests(&client.last_asked().unwrap().messages) > 0);
+        assert!(thread.uncompact().await.unwrap());
+        assert!(!thread.uncompact().await.unwrap(), "it is undone");
+        how.finish(agent.run_on(&thread, "and all?")).await.unwrap();
+        let shown = client.last_asked().unwrap().messages;
+        assert_eq!(digests(&shown), 0);
+        assert_eq!(format!("{} a", short(&shown)), shelf.under("7"));
+    });
+}
+
+#[test]
 fn b239_an_agent_chooses_who_owns_its_new_threads() {
     everywhere(async |stage, how| {
         let process = stage.process().await;

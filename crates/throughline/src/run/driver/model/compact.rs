@@ -4,13 +4,13 @@ use throughline_compact::{Annotations, Report, UnchangedReason};
 use throughline_model::{Response, ToolDef};
 use throughline_store::Effect;
 
-use super::external_epoch;
 use super::prompt_view::{CompactionInput, CompactionResult};
 use crate::client::overhead;
 use crate::prompt::Compaction;
 use crate::run::driver::{Driver, DriverError};
 use crate::run::event::RunEvent;
 use crate::run::outcome::RunError;
+use crate::thread::external_epoch;
 use crate::tool::ToolSet;
 
 impl Driver {

@@ -3,7 +3,6 @@
 mod call;
 mod compact;
 mod external;
-mod external_epoch;
 mod look_up;
 mod ownership;
 mod prompt_view;

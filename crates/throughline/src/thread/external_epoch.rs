@@ -13,7 +13,7 @@ use throughline_store::State;
 const EPOCH: &str = "throughline.epoch";
 
 /// The compaction that the state has, if the history begins with the messages for which it was made.
-pub(super) fn read(state: &State, history: &[Arc<Message>]) -> Option<RawJson> {
+pub(crate) fn read(state: &State, history: &[Arc<Message>]) -> Option<RawJson> {
     let stored = json::parse(state.provider(EPOCH)?.get()).ok()?;
     let length = stored.get("messages").and_then(Value::as_u64)?;
     let known = history.get(..usize::try_from(length).ok()?)?;
@@ -21,8 +21,14 @@ pub(super) fn read(state: &State, history: &[Arc<Message>]) -> Option<RawJson> {
     (digest == digest_of(known)).then(|| RawJson::of(stored.get("epoch").unwrap_or(&stored)))
 }
 
+/// The compaction that the state has, whatever it was made for.
+pub(super) fn stored(state: &State) -> Option<RawJson> {
+    let stored = json::parse(state.provider(EPOCH)?.get()).ok()?;
+    Some(RawJson::of(stored.get("epoch")?))
+}
+
 /// Keep a compaction that was made for this record.
-pub(super) fn write(state: &mut State, record: &[Arc<Message>], epoch: &RawJson) {
+pub(crate) fn write(state: &mut State, record: &[Arc<Message>], epoch: &RawJson) {
     let stored = RawJson::object(|object| {
         object
             .number("messages", record.len() as u64)
