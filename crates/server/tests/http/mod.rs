@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod accepted_calls;
 mod approvals;
 mod bodies;
 mod captures;

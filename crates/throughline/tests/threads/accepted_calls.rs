@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use throughline::Agent;
 use throughline::client::{Abilities, StoresHistory};
-use throughline::model::Message;
+use throughline::model::{Content, Message, Wire};
 use throughline::thread::{Owner, Persistence};
+use throughline::{Agent, ChatClient as _};
+use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{Ids, LostHow, LostStream, Step, StoringService};
 use throughline_testkit::stage::{Fake, Process, everywhere, short};
+use throughline_testkit::upstream::{Reply, Upstream};
 
 use crate::threads::snapshot::newest;
+use crate::upstreams::common::client_of;
 
 fn service(ids: Ids, steps: impl IntoIterator<Item = Step>) -> Arc<StoringService> {
     let abilities = Abilities {
@@ -59,7 +62,7 @@ fn b244_after_a_crash_the_service_is_asked_for_the_answer_and_nothing_is_sent_tw
                         LostStream {
                             after,
                             then: LostHow::Hangs,
-                            running: 2,
+                            running: 1,
                             is_answered: true,
                         },
                     );
@@ -86,7 +89,7 @@ fn b244_after_a_crash_the_service_is_asked_for_the_answer_and_nothing_is_sent_tw
                     assert_eq!(outcome.text(), "at four", "{name}");
                     // Each answer was made, and paid, once.
                     assert_eq!(service.script().calls(), 2, "{name}");
-                    assert_eq!(service.look_ups(), 3, "{name}");
+                    assert_eq!(service.look_ups(), 2, "{name}");
                     let history = second.history(&id).await;
                     assert_eq!(history, "u a(c1) t(c1) a", "{name}");
                     let held = service.held(&thread.service_ids()[0].id);
@@ -209,4 +212,74 @@ fn b244_a_message_that_came_while_the_answer_was_lost_waits_for_the_next_call() 
         let held = service.held(&thread.service_ids()[0].id);
         assert_eq!(short(&held), history);
     });
+}
+
+/// Vendors whose services store conversations, over HTTP.
+const STORING: [Wire; 3] = [
+    Wire::OpenAiResponses,
+    Wire::Foundry,
+    Wire::GeminiInteractions,
+];
+
+#[test]
+fn b244_a_storing_vendor_is_asked_for_what_it_went_on_with_after_a_crash() {
+    for wire in STORING {
+        for mode in MODES {
+            everywhere(async |stage, how| {
+                let name = format!("{wire} {mode:?} {:?} {how:?}", stage.engine);
+                let calls = Reply::calls([("tide", "{}")]);
+                // The vendor goes on with its answer when the connection has ended.
+                let lost = Reply::text("at four").detached().running_for(1);
+                let vendor = [calls, lost, Reply::text("yes")];
+                let vendor = Upstream::start(wire.clone(), vendor).await;
+                let agent = |process: &Process| {
+                    let client = client_of(&vendor).build().unwrap();
+                    let upstream = client.abilities().upstream.clone();
+                    Agent::builder(client)
+                        .store(&process.store)
+                        .persistence(mode)
+                        .new_threads_owned_by(move |_| Owner::service(&upstream))
+                        .tool(Fake::named("tide"))
+                        .build()
+                        .unwrap()
+                };
+                let first = stage.process().await;
+                let here = agent(&first);
+                let thread = here.new_thread();
+                let id = thread.id().clone();
+                // The handle of the second call is in the journal, and nothing behind it.
+                first.die_in("remote_call", Fault::HangAfter);
+                let run = here.run_on(&thread, "when?");
+                tokio::spawn(async move { how.finish(run).await });
+                first.died().await;
+
+                let mut process = stage.process().await;
+                if vendor.counts().model_calls == 1 {
+                    // It died in the first call: the next one dies in the second.
+                    process.die_in("remote_call", Fault::HangAfter);
+                    let here = agent(&process);
+                    let thread = here.open(id.clone()).await.unwrap();
+                    let run = here.resume(&thread);
+                    tokio::spawn(async move { how.finish(run).await });
+                    process.died().await;
+                    process = stage.process().await;
+                }
+                assert_eq!(vendor.counts().model_calls, 2, "{name}");
+                assert!(newest(&process, &id).await.remote.is_some(), "{name}");
+                let there = agent(&process);
+                let thread = there.open(id.clone()).await.unwrap();
+                let outcome = how.finish(there.resume(&thread)).await.unwrap();
+                assert_eq!(outcome.text(), "at four", "{name}");
+                assert_eq!(vendor.counts().model_calls, 2, "{name}");
+                how.finish(there.run_on(&thread, "sure?")).await.unwrap();
+                let messages = thread.history();
+                let mut contents = messages.iter().flat_map(|one| &one.contents);
+                let call = contents.find_map(Content::as_tool_call).unwrap();
+                let whole = "u a(c1) t(c1) a u a".replace("c1", call.call.value());
+                assert_eq!(process.history(&id).await, whole, "{name}");
+                assert_eq!(vendor.counts().model_calls, 3, "{name}");
+                assert_eq!(vendor.counts().refused, 0, "{name}");
+            });
+        }
+    }
 }

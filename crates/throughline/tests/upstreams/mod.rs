@@ -8,7 +8,7 @@
     reason = "helpers of tests are tests"
 )]
 
-mod common;
+pub(crate) mod common;
 mod conversations;
 mod failure;
 mod faults;
