@@ -43,6 +43,7 @@ pub use recorded::{Recorded, Verdict};
 pub use reply::{Reply, ReplyId, Script};
 pub use server::{Setup, Upstream};
 pub use state::Counts;
+pub use stored::ChainLink;
 pub use talk::talk;
 pub use vendor::KEY;
 pub use window::Prompts;

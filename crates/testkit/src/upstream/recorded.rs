@@ -20,6 +20,8 @@ pub enum Verdict {
 /// A received request. It does not contain the key: where one was, it says whether it was right.
 #[derive(Clone)]
 pub struct Recorded {
+    /// Which request it is, counted from one. The ids of its answer have this number.
+    pub number: usize,
     /// The connection, counted from one.
     pub connection: usize,
     /// The method.
@@ -37,7 +39,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn of(wire: &Wire, request: &Incoming, connection: usize) -> Self {
+    pub(super) fn of(wire: &Wire, request: &Incoming, number: usize, connection: usize) -> Self {
         let keys = key_headers(wire);
         let headers = request.headers.iter().map(|(name, value)| {
             let is_key = keys.iter().any(|(key, _)| key == name);
@@ -49,6 +51,7 @@ impl Recorded {
             (name.clone(), value)
         });
         Self {
+            number,
             connection,
             method: request.method.clone(),
             path: request.target.replace(KEY, "<the key>"),

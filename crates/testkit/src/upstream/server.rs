@@ -15,7 +15,7 @@ use super::memory::{Memory, Origins};
 use super::recorded::Recorded;
 use super::reply::{Reply, Script};
 use super::state::{Counts, ServerState};
-use super::stored::Storage;
+use super::stored::{ChainLink, Storage};
 use super::vendor;
 use super::window::{Prompts, Window};
 
@@ -27,6 +27,7 @@ pub struct Setup {
     fault: Option<(Fault, Extent)>,
     window: Option<u64>,
     storage: Storage,
+    numbered_after: usize,
 }
 
 impl Setup {
@@ -87,6 +88,13 @@ impl Setup {
         self
     }
 
+    /// Counts requests from the one after this, so that ids differ from those of other servers.
+    #[must_use]
+    pub fn numbered_after(mut self, number: usize) -> Self {
+        self.numbered_after = number;
+        self
+    }
+
     /// Starts to listen.
     ///
     /// # Panics
@@ -109,6 +117,7 @@ impl Setup {
                 origin: format!("http://{address}"),
                 window: self.window.map(Window::new),
                 storage: self.storage,
+                numbered_after: self.numbered_after,
             }),
             seen: watch::Sender::new(0),
         });
@@ -170,6 +179,7 @@ impl Upstream {
             fault: None,
             window: None,
             storage: Storage::default(),
+            numbered_after: 0,
         }
     }
 
@@ -206,6 +216,12 @@ impl Upstream {
     /// The ids of the answers and conversations that the service stores.
     pub fn stored(&self) -> Vec<String> {
         self.shared.state().memory.stored.ids()
+    }
+
+    /// The conversation that a stored answer ends, oldest first; none if the service does not have all
+    /// of it.
+    pub fn chain(&self, id: &str) -> Option<Vec<ChainLink>> {
+        self.shared.state().memory.stored.chain(id)
     }
 
     /// Every received request, in order.

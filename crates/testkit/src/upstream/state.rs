@@ -51,13 +51,14 @@ pub(super) struct ServerState {
     /// The context window, if there is one.
     pub(super) window: Option<Window>,
     pub(super) storage: Storage,
+    pub(super) numbered_after: usize,
 }
 
 impl ServerState {
     /// Records a request and decides the actions on its connection.
     pub(super) fn answer(&mut self, request: &Incoming, connection: usize) -> Vec<Act> {
         self.counts.requests += 1;
-        let number = self.counts.requests;
+        let number = self.numbered_after + self.counts.requests;
         let wire = self.profile.wire.clone();
         let origin = self.origin.clone();
         let to = To {
@@ -65,7 +66,7 @@ impl ServerState {
             number,
             origin: &origin,
         };
-        let mut recorded = Recorded::of(&wire, request, connection);
+        let mut recorded = Recorded::of(&wire, request, number, connection);
         if let Some(operation) = Operation::of(&wire, request) {
             let acts = self.about_stored(&to, request, &operation, &mut recorded);
             return self.record(recorded, acts);

@@ -58,6 +58,17 @@ impl StoredAnswer {
     }
 }
 
+/// A stored answer of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainLink {
+    /// Its id.
+    pub id: String,
+    /// The items that were sent for it.
+    pub input: Vec<Value>,
+    /// Its own items.
+    pub output: Vec<Value>,
+}
+
 /// What a service stores.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
@@ -149,6 +160,23 @@ impl Stored {
                 Some(json!({"id": id, "object": "conversation.deleted", "deleted": true}))
             }
         }
+    }
+
+    /// An answer with all that it continues, oldest first; none if one of them is not stored.
+    pub(super) fn chain(&self, id: &str) -> Option<Vec<ChainLink>> {
+        let mut links = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let answer = self.answers.get(id)?;
+            links.push(ChainLink {
+                id: id.to_owned(),
+                input: answer.input.clone(),
+                output: answer.output(),
+            });
+            next = answer.previous.as_deref();
+        }
+        links.reverse();
+        Some(links)
     }
 
     /// The items before the input of an answer.
