@@ -176,18 +176,23 @@ impl Driver {
         appended.await.map_err(DriverError::Wait)
     }
 
-    /// Record what a cancelled run is about to append to the message store of the application: a
-    /// worker that takes it over appends the same, and does not go on with the run.
+    /// Record how a run ends that is about to append to the message store of the application, unless
+    /// its last step says so: a worker that takes it over appends the same, and does not go on with
+    /// the run.
     pub(crate) async fn record_before_append(
         &mut self,
         stop: StopReason,
     ) -> Result<(), DriverError> {
-        if !self.model.owner.is_external() || stop != StopReason::Cancelled {
+        if !self.model.owner.is_external() {
             return Ok(());
         }
         self.store_results().await?;
-        let home = self.log.recorder.home().clone();
-        home.store.cancel(&home.scope, self.run).await?;
+        // New input withdrew the calls that a parked run waited for: no answer may come for them now.
+        let is_withdrawn = stop == StopReason::Parked && self.turn.waiting().is_empty();
+        if stop == StopReason::Cancelled || is_withdrawn {
+            let home = self.log.recorder.home().clone();
+            home.store.cancel(&home.scope, self.run).await?;
+        }
         self.record_rest(stop).await
     }
 }
