@@ -90,6 +90,7 @@ pub const MISTAKES: &[Mistake] = &[
     bug("loop-results-late", "results are stored before the model is asked again", &[]),
     bug("loop-no-publish", "a run is published before it is acknowledged", &[]),
     bug("loop-service-forgotten", "a run that is gone on with knows what the service calls it", &[]),
+    bug("loop-service-place-forgotten", "it is known how far each of several services was sent a conversation", &[]),
     bug("loop-append-renumbered", "an append that is made again has the same idempotency value", &[]),
     bug("loop-append-unjournaled", "the application's store gets messages after the journal has them", &[]),
     bug("loop-handle-unjournaled", "the handle of an accepted call is in the journal before its answer is waited for", &[]),

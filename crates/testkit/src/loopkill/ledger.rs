@@ -10,6 +10,7 @@ use throughline_store::{
 };
 
 use super::code::{BUDGET, Code, Kind, Mark, brackets};
+use super::keeping::Keeping;
 use super::tools::effect;
 use crate::record::block_on;
 
@@ -166,7 +167,7 @@ fn results(message: &Message) -> impl Iterator<Item = (String, Outcome, Option<M
 /// A message without the dates of its results, for comparison. A resumed run dates its results by
 /// the answer that made the calls, which may be a moment after the date of those that were stored
 /// before.
-fn dateless(text: &str) -> String {
+pub fn dateless(text: &str) -> String {
     if !text.contains("\"role\":\"tool\"") {
         return text.to_owned();
     }
@@ -199,6 +200,10 @@ impl LoopLedger {
     ) -> Result<(), String> {
         self.counts.acknowledged += 1;
         self.check_budget(code, stop, messages)?;
+        // Of a turn that was cut, only whole calls are history there, and it says so.
+        if stop == "cancelled" && Keeping::of(&code.thread).parity {
+            return Ok(());
+        }
         let known = self.turns.entry(code.clone()).or_default();
         known.acknowledged = Some(messages.iter().map(|one| dateless(one)).collect());
         Ok(())
@@ -359,24 +364,35 @@ impl LoopLedger {
         if once.len() != notes.len() {
             return Err(format!("a note was delivered twice to {thread}: {notes:?}"));
         }
+        self.check_acknowledged(thread, &texts)?;
         let mine = self.turns.iter().filter(|(code, _)| code.thread == thread);
         for (code, known) in mine {
-            if let Some(messages) = &known.acknowledged {
-                let starts = texts.iter().enumerate();
-                let mut starts = starts.filter(|(_, text)| messages.first() == Some(*text));
-                let found = starts.any(|(place, _)| texts[place..].starts_with(messages));
-                if !found {
-                    return Err(format!(
-                        "{code} was acknowledged, and is not there as it was:\n{}\nthere is:\n{}",
-                        messages.join("\n"),
-                        texts.join("\n")
-                    ));
-                }
-            }
             let done = format!("[[done {code}]]");
             if known.heard && !all.contains(&done) {
                 return Err(format!(
                     "readers heard that {code} is done, and it is not there"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a history has the messages of every acknowledged turn, unchanged and in order.
+    /// `texts` are its messages without the dates of results.
+    pub fn check_acknowledged(&self, thread: &str, texts: &[String]) -> Result<(), String> {
+        let mine = self.turns.iter().filter(|(code, _)| code.thread == thread);
+        for (code, known) in mine {
+            let Some(messages) = &known.acknowledged else {
+                continue;
+            };
+            let starts = texts.iter().enumerate();
+            let mut starts = starts.filter(|(_, text)| messages.first() == Some(*text));
+            let found = starts.any(|(place, _)| texts[place..].starts_with(messages));
+            if !found {
+                return Err(format!(
+                    "{code} was acknowledged, and is not there as it was:\n{}\nthere is:\n{}",
+                    messages.join("\n"),
+                    texts.join("\n")
                 ));
             }
         }

@@ -8,15 +8,17 @@
 
 mod code;
 pub mod fold;
+mod keeping;
 mod ledger;
 mod post;
 mod servers;
 mod tools;
 
 pub use code::{BUDGET, Code, Kind, Mark, brackets};
-pub use ledger::{LoopCounts, LoopLedger, ModelCall, Ran, Readers};
-pub use post::{answer_posts, post, read_post};
-pub use servers::{ask, model};
+pub use keeping::{Keeping, KeptBy, SERVICES};
+pub use ledger::{LoopCounts, LoopLedger, ModelCall, Ran, Readers, dateless};
+pub use post::{answer_posts, answer_some_posts, post, read_post, send_post};
+pub use servers::{ask, ask_service, model, service, service_wire};
 pub use tools::{TOOLS, ToolKind, effect};
 
 /// The formats with which a thread continues.

@@ -11,6 +11,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub fn answer_posts(
     answer: impl Fn(&str) -> String + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
+    answer_some_posts(move |body| Some(answer(body)))
+}
+
+/// Like [`answer_posts`], but a request without an answer has its connection closed.
+pub fn answer_some_posts(
+    answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     let answer = Arc::new(answer);
@@ -24,12 +31,14 @@ pub fn answer_posts(
     Ok(address)
 }
 
-fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> String) -> io::Result<()> {
+fn serve(stream: &TcpStream, answer: &dyn Fn(&str) -> Option<String>) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let Some(body) = read_post(&mut reader)? else {
         return Ok(());
     };
-    let text = answer(&String::from_utf8_lossy(&body));
+    let Some(text) = answer(&String::from_utf8_lossy(&body)) else {
+        return Ok(());
+    };
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         text.len()
@@ -61,16 +70,22 @@ pub fn read_post(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 
 /// Posts a text with an idempotency key, and returns the answer.
 pub async fn post(address: &str, key: &str, body: &str) -> io::Result<String> {
+    let mut stream = send_post(address, key, body).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, text)) if head.starts_with("HTTP/1.1 200") => Ok(text.to_owned()),
+        _ => Err(io::Error::other("the server did not answer")),
+    }
+}
+
+/// Sends a post, and does not wait for its answer.
+pub async fn send_post(address: &str, key: &str, body: &str) -> io::Result<tokio::net::TcpStream> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     let request = format!(
         "POST / HTTP/1.1\r\nhost: {address}\r\nidempotency-key: {key}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    match answer.split_once("\r\n\r\n") {
-        Some((head, text)) if head.starts_with("HTTP/1.1 200") => Ok(text.to_owned()),
-        _ => Err(io::Error::other("the tool server did not answer")),
-    }
+    Ok(stream)
 }

@@ -1,28 +1,68 @@
 //! The scripted model, and a client for it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use throughline::client::{ClientError, ProxyChoice, Timeouts};
+use throughline::client::{ClientBuilder, ClientError, ProxyChoice, Timeouts};
 use throughline::{Anthropic, ChatClient, Foundry, Gemini, OpenAi};
 use throughline_model::Wire;
 
 use super::code::{Code, Kind, Mark, brackets};
-use crate::upstream::{KEY, Recorded, Reply, Script};
+use crate::upstream::{Gate, KEY, Recorded, Reply, Script};
 
 /// The answers of the model for a wire; `say` receives a line for each accepted request: `asked
 /// WIRE CODE ROUND REQUEST MARKS-SHOWN…`.
 pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Script {
-    let name = wire.as_str().to_owned();
-    let count = AtomicU64::new(0);
+    Script::respond_with(answers(wire.as_str().to_owned(), say))
+}
+
+/// The answers of a service that stores conversations. Some streams break after their first event,
+/// some pause in the middle, and some answers are looked up before they are finished.
+pub fn service(name: &str, say: impl Fn(String) + Send + Sync + 'static) -> Script {
+    let answer = answers(name.to_owned(), say);
+    Script::respond_with(move |request: &Recorded| {
+        let reply = answer(request);
+        let is_streamed = request.body.get("stream") == Some(&Value::Bool(true));
+        // The client of a whole answer has no way to ask for it.
+        if !is_streamed {
+            return reply;
+        }
+        let reply = match request.number % 11 {
+            4 => reply.running_for(1),
+            _ => reply,
+        };
+        match request.number % 5 {
+            1 => reply.detached(),
+            2 | 4 => {
+                let gate = Gate::default();
+                gate.close();
+                let opened = gate.clone();
+                // Long enough for a process to be killed, or its run to be cancelled, meanwhile.
+                let paused = std::thread::Builder::new().spawn(move || {
+                    std::thread::sleep(Duration::from_millis(80));
+                    opened.open();
+                });
+                match paused {
+                    Ok(_) => reply.held(&gate),
+                    Err(_) => reply,
+                }
+            }
+            _ => reply,
+        }
+    })
+}
+
+/// Decides an answer from the request, and prints what was requested.
+fn answers(
+    name: String,
+    say: impl Fn(String) + Send + Sync + 'static,
+) -> impl Fn(&Recorded) -> Reply + Send + Sync + 'static {
     // A service-owned history is not sent again: the previous answer says which turn continues.
     let kept: Mutex<HashMap<String, (Code, u32)>> = Mutex::default();
-    Script::respond_with(move |request: &Recorded| {
-        // Ids of answers have the same numbers, as long as nothing was refused.
-        let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+    move |request: &Recorded| {
+        let number = request.number;
         let text = request.body.to_string();
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         let previous = request.body.get("previous_response_id");
@@ -64,7 +104,7 @@ pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Scrip
             true => reply.reasoning_first("The quay first, then the list."),
             false => reply,
         }
-    })
+    }
 }
 
 /// Whether the request offers tools.
@@ -96,6 +136,28 @@ pub fn ask(wire: &Wire, url: &str) -> Result<Arc<dyn ChatClient>, ClientError> {
         Wire::Foundry => Foundry::new(url, "gpt-5"),
         Wire::OpenAiResponses | Wire::Other(_) => OpenAi::responses("gpt-5").base_url(url),
     };
+    built(builder)
+}
+
+/// A client for a service that stores conversations.
+pub fn ask_service(name: &str, url: &str) -> Result<Arc<dyn ChatClient>, ClientError> {
+    let builder = match service_wire(name) {
+        Wire::Foundry => Foundry::new(url, "gpt-5"),
+        _ => OpenAi::responses("gpt-5").base_url(url),
+    };
+    built(builder.upstream(name))
+}
+
+/// The format of a service. They differ, because of two with one format neither knows which items are
+/// its own.
+pub fn service_wire(name: &str) -> Wire {
+    match name {
+        "west" => Wire::Foundry,
+        _ => Wire::OpenAiResponses,
+    }
+}
+
+fn built(builder: ClientBuilder) -> Result<Arc<dyn ChatClient>, ClientError> {
     let long = Some(Duration::from_secs(60));
     builder
         .api_key(KEY)

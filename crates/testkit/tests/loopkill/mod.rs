@@ -7,6 +7,7 @@
 mod approvals;
 mod compactions;
 mod crowd;
+mod keepers;
 mod kills;
 mod line;
 mod orphans;

@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use throughline_testkit::loopkill::{SERVICES, WIRES};
+
 /// A process with lines of input and output.
 pub(crate) struct Process {
     child: Child,
@@ -115,39 +117,53 @@ impl Drop for Process {
     }
 }
 
-/// The servers of models and tools.
+/// The servers of models and tools, and those that keep histories.
 pub(crate) struct Servers {
-    models: Process,
-    tools: Process,
+    processes: Vec<(&'static str, Process)>,
     /// The addresses, as arguments of a worker.
     pub(crate) at: Vec<String>,
     synced: u32,
-}
-
-fn server(kind: &str) -> Process {
-    let mut command = crate::worker("loop-server");
-    command.arg(kind);
-    Process::start(command)
+    /// Lines that were read while something else was waited for.
+    unread: Vec<String>,
 }
 
 impl Servers {
+    /// Those of models and tools.
     pub(crate) fn start() -> Self {
-        let (mut models, mut tools) = (server("models"), server("tools"));
-        let mut at = Vec::new();
-        let mut address = |server: &mut Process| {
-            let line = server.hear().unwrap_or_default();
-            let rest = line.strip_prefix("at ").expect("a server says where it is");
-            at.push(rest.replacen(' ', "=", 1));
-        };
-        for _ in throughline_testkit::loopkill::WIRES {
-            address(&mut models);
+        Self::of(&[("models", WIRES.len()), ("tools", 1)])
+    }
+
+    /// Also those that keep histories: storing services, and the application's store of messages.
+    pub(crate) fn with_keepers() -> Self {
+        Self::of(&[
+            ("models", WIRES.len()),
+            ("tools", 1),
+            ("services", SERVICES.len()),
+            ("messages", 1),
+        ])
+    }
+
+    /// Starts processes of these kinds, with so many addresses.
+    fn of(kinds: &[(&'static str, usize)]) -> Self {
+        let mut processes = Vec::new();
+        for (kind, _) in kinds {
+            let mut command = crate::worker("loop-server");
+            command.arg(kind);
+            processes.push((*kind, Process::start(command)));
         }
-        address(&mut tools);
+        let mut at = Vec::new();
+        for ((_, server), (_, addresses)) in processes.iter_mut().zip(kinds) {
+            for _ in 0..*addresses {
+                let line = server.hear().unwrap_or_default();
+                let rest = line.strip_prefix("at ").expect("a server says where it is");
+                at.push(rest.replacen(' ', "=", 1));
+            }
+        }
         Self {
-            models,
-            tools,
+            processes,
             at,
             synced: 0,
+            unread: Vec::new(),
         }
     }
 
@@ -155,8 +171,8 @@ impl Servers {
     pub(crate) fn said(&mut self) -> Result<Vec<String>, String> {
         self.synced += 1;
         let word = format!("synced {}", self.synced);
-        let mut lines = Vec::new();
-        for server in [&mut self.models, &mut self.tools] {
+        let mut lines = std::mem::take(&mut self.unread);
+        for (_, server) in &mut self.processes {
             server.tell(&format!("sync {}", self.synced));
             loop {
                 match server.hear() {
@@ -167,6 +183,21 @@ impl Servers {
             }
         }
         Ok(lines)
+    }
+
+    /// The answer of the server of a kind to a question.
+    pub(crate) fn ask(&mut self, kind: &str, question: &str) -> Result<String, String> {
+        let found = self.processes.iter_mut().find(|(of, _)| *of == kind);
+        let (_, server) = found.ok_or_else(|| format!("there is no server of {kind}"))?;
+        server.tell(question);
+        loop {
+            let line = server.hear();
+            let line = line.ok_or_else(|| format!("the server of {kind} is gone"))?;
+            match line.strip_prefix("reply ") {
+                Some(answer) => return Ok(answer.to_owned()),
+                None => self.unread.push(line),
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A thread of a campaign, and its next action.
 
 use throughline_testkit::Rng;
-use throughline_testkit::loopkill::{Code, Kind, WIRES};
+use throughline_testkit::loopkill::{Code, Keeping, Kind, WIRES};
 
 /// The state of a thread, as far as the test knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Keeper {
     /// The service is to own it, and no turn has requested that yet.
     ServiceNext,
     Service,
+    /// Who its name says: services that store conversations, or the application.
+    ByName(Keeping),
 }
 
 /// A thread of a campaign.
@@ -33,6 +35,8 @@ pub(crate) struct Thread {
     /// The turn in progress, or the unfinished one.
     pub(crate) current: Option<Code>,
     turn: u32,
+    /// The wire or the service of the last command.
+    wire: &'static str,
 }
 
 /// The aim of a campaign's actions.
@@ -79,14 +83,30 @@ impl Thread {
             keeper,
             current: None,
             turn: 0,
+            wire: "openai-responses",
         }
+    }
+
+    /// A thread whose name says who keeps its history.
+    pub(crate) fn kept_by_name(name: &str) -> Self {
+        Self::new(name.to_owned(), Keeper::ByName(Keeping::of(name)))
+    }
+
+    /// How its history is kept.
+    pub(crate) fn keeping(&self) -> Keeping {
+        Keeping::of(&self.name)
     }
 
     /// Whether a service owns its history.
     pub(crate) fn is_kept_by_service(&self) -> bool {
-        self.keeper != Keeper::Us
+        match self.keeper {
+            Keeper::Us => false,
+            Keeper::ServiceNext | Keeper::Service => true,
+            Keeper::ByName(keeping) => !keeping.services().is_empty(),
+        }
     }
 
+    /// The wire or the service for the next command.
     fn wire(&self, rng: &mut Rng) -> &'static str {
         static NAMES: [&str; 5] = [
             "openai-responses",
@@ -99,6 +119,30 @@ impl Thread {
         match self.keeper {
             Keeper::Us => rng.pick::<&str>(&NAMES),
             Keeper::ServiceNext | Keeper::Service => "openai-responses",
+            Keeper::ByName(keeping) => match keeping.services() {
+                [] => rng.pick::<&str>(&NAMES),
+                // Mostly the service goes on that began.
+                services if services.contains(&self.wire) && self.standing != Standing::Free => {
+                    match rng.chance(0.85) {
+                        true => self.wire,
+                        false => rng.pick::<&str>(services),
+                    }
+                }
+                services => rng.pick::<&str>(services),
+            },
+        }
+    }
+
+    /// Cancels what runs on it, or was left.
+    pub(crate) fn cancel(&self) -> Order {
+        let wire = match self.is_kept_by_service() {
+            true => self.wire,
+            false => "openai-responses",
+        };
+        Order {
+            line: format!("cancel {} {wire}", self.name),
+            sends: None,
+            answers: false,
         }
     }
 
@@ -138,7 +182,11 @@ impl Thread {
     pub(crate) fn next(&mut self, aim: Aim, rng: &mut Rng) -> Option<Order> {
         let name = self.name.clone();
         let wire = self.wire(rng);
-        let resume = |rng: &mut Rng| order(format!("resume {name} {wire} {}", how(rng)));
+        self.wire = wire;
+        let resume = |rng: &mut Rng| {
+            let answers = if rng.chance(0.8) { "streamed" } else { "whole" };
+            order(format!("resume {name} {wire} {} {answers}", how(rng)))
+        };
         let reply = |rng: &mut Rng| {
             let word = if rng.chance(0.7) { "yes" } else { "no" };
             order(format!("reply {name} {wire} {} {word}", how(rng)))
@@ -153,11 +201,6 @@ impl Thread {
             self.keeper = Keeper::Service;
             return Some(order(format!("own {name} service openai")));
         }
-        let cancel = || Order {
-            line: format!("cancel {name} {wire}"),
-            sends: None,
-            answers: false,
-        };
         Some(match (self.standing, rng.below(20)) {
             (Standing::Free, 0) => self.leave(rng),
             (Standing::Free, 1) => self.turn(Kind::Budget, wire, modes, rng),
@@ -166,7 +209,7 @@ impl Thread {
             (Standing::Free, 7) => self.turn(Kind::Brief, wire, modes, rng),
             (Standing::Free, 8..=10) => self.turn(Kind::Budget, wire, modes, rng),
             (Standing::Left, 0..=9) | (Standing::Answered, 0..=15) => resume(rng),
-            (Standing::Left | Standing::Answered | Standing::Parked, 19) => cancel(),
+            (Standing::Left | Standing::Answered | Standing::Parked, 19) => self.cancel(),
             (Standing::Parked, 0..=8) => reply(rng),
             (Standing::Parked, 9..=12) => order(format!("decide {name} yes")),
             (Standing::Parked, 13 | 14) => order(format!("decide {name} no")),

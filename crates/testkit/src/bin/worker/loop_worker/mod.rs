@@ -7,11 +7,16 @@
 //! - `ended N STOP`: a reader of the run received its end.
 //! - `done N STOP MESSAGES`: the run returned, with its messages as a JSON list.
 //! - `parked N`, `failed N WHY`, `ok N`.
+//! - `shown N RUN STEP`: a reader of the run received a part of an answer that a storing service
+//!   streams.
 //!
 //! Values: `clock` as milliseconds to add to the machine's clock, `lease` in milliseconds, `tools`
-//! as the address of the server of tools, and the address of the model by the name of each wire.
+//! as the address of the server of tools, the address of the model by the name of each wire and each
+//! storing service, `messages` as the address of the application's store of messages, and `dies` as
+//! the place of an append at which the process dies.
 
 mod orders;
+mod remote_store;
 mod remote_tool;
 
 use std::io::{BufRead, Write};

@@ -5,14 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use throughline::agent::{Limits, Run};
+use throughline::model::json::RawJson;
 use throughline::model::{Message, Settings as ModelSettings, Wire};
 use throughline::store::{
     Approval, ApprovalFilter, Authority, Clock, Decision, Error, NewThread, Store, Tenant, ThreadId,
 };
-use throughline::thread::{Awaits, OnInterrupt, Owner, Pending, Persistence};
+use throughline::thread::{
+    Awaits, HistoryPolicy, OnInterrupt, Owner, Parity, Pending, Persistence, Services,
+};
 use throughline::{Agent, RunEvent, StopReason, Thread, Threads};
-use throughline_testkit::loopkill::{BUDGET, Code, Kind, TOOLS, ask, fold};
+use throughline_testkit::loopkill::{
+    BUDGET, Code, Keeping, KeptBy, Kind, SERVICES, TOOLS, ask, ask_service, fold,
+};
 
+use super::remote_store::RemoteStore;
 use super::remote_tool::RemoteTool;
 use super::{WorkerSettings, say};
 
@@ -21,10 +27,21 @@ pub(crate) struct Orders {
     threads: Threads,
     clock: Arc<dyn Clock>,
     settings: WorkerSettings,
-    /// By wire, and whether answers are streamed.
-    agents: Mutex<HashMap<(String, bool), Agent>>,
+    agents: Mutex<HashMap<AgentKind, Agent>>,
     open: Mutex<HashMap<String, Thread>>,
 }
+
+/// What distinguishes the agents of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct AgentKind {
+    /// A wire, or a storing service.
+    upstream: String,
+    streamed: bool,
+    parity: bool,
+}
+
+/// The name of the application's store of messages.
+const SHELF: &str = "shelf";
 
 /// A command, split into words.
 struct Order<'l> {
@@ -34,6 +51,15 @@ struct Order<'l> {
 }
 
 impl<'l> Order<'l> {
+    /// The agent for its thread.
+    fn agent(&self, upstream: &str, streamed: bool) -> AgentKind {
+        AgentKind {
+            upstream: upstream.to_owned(),
+            streamed,
+            parity: Keeping::of(self.thread).parity,
+        }
+    }
+
     fn word(&self, place: usize) -> Result<&'l str, String> {
         let found = self.words.get(place).copied();
         found.ok_or_else(|| format!("a word is missing at {place}"))
@@ -63,31 +89,50 @@ impl Orders {
         }
     }
 
-    fn agent(&self, wire: &str, streamed: bool) -> Result<Agent, String> {
+    fn agent(&self, kind: AgentKind) -> Result<Agent, String> {
         let mut agents = lock(&self.agents);
-        if let Some(agent) = agents.get(&(wire.to_owned(), streamed)) {
+        if let Some(agent) = agents.get(&kind) {
             return Ok(agent.clone());
         }
         let said = |error: &dyn std::error::Error| error.to_string();
-        let client = ask(&Wire::named(wire), self.settings.text(wire)?).map_err(|e| said(&e))?;
-        let mut builder = Agent::builder(client)
+        let name = kind.upstream.as_str();
+        let url = self.settings.text(name)?;
+        let client = match SERVICES.contains(&name) {
+            true => ask_service(name, url),
+            false => ask(&Wire::named(name), url),
+        };
+        let mut builder = Agent::builder(client.map_err(|e| said(&e))?)
             .threads(&self.threads)
             .clock(Arc::clone(&self.clock))
             .instructions("You are the harbour master.")
-            .compaction(fold::policy())
+            .history(HistoryPolicy {
+                parity: match kind.parity {
+                    true => Parity::Service,
+                    false => Parity::None,
+                },
+                ..HistoryPolicy::default()
+            })
             .settings(ModelSettings {
                 max_output_tokens: Some(4096),
                 ..ModelSettings::default()
             });
+        if !SERVICES.contains(&name) {
+            // A service is to have the conversation as it was.
+            builder = builder.compaction(fold::policy());
+        }
+        if let Ok(address) = self.settings.text("messages") {
+            let dies = self.settings.text("dies").ok();
+            builder = builder.message_store(SHELF, RemoteStore::new(address, dies)?);
+        }
         for kind in TOOLS {
             let hand = RemoteTool::new(kind, self.settings.text("tools")?).map_err(|e| said(&e))?;
             builder = builder.tool(hand);
         }
-        if !streamed {
+        if !kind.streamed {
             builder = builder.whole_answers();
         }
         let agent = builder.build().map_err(|e| said(&e))?;
-        agents.insert((wire.to_owned(), streamed), agent.clone());
+        agents.insert(kind, agent.clone());
         Ok(agent)
     }
 
@@ -113,7 +158,14 @@ impl Orders {
         let id = ThreadId::new(name).map_err(|error| error.to_string())?;
         match self.threads.open(id.clone()).await {
             Ok(thread) => Ok(thread),
-            Err(Error::NotFound { .. }) => Ok(self.threads.make(NewThread::new(id))),
+            Err(Error::NotFound { .. }) => {
+                let thread = self.threads.make(NewThread::new(id));
+                if let Some(owner) = owner_of(name)? {
+                    let set = thread.set_owner(owner).await;
+                    set.map_err(|error| words_of(&error))?;
+                }
+                Ok(thread)
+            }
             Err(error) => Err(words_of(&error)),
         }
     }
@@ -125,8 +177,9 @@ impl Orders {
             "resume" => self.resume(&thread, order).await,
             "reply" => self.reply(&thread, order).await,
             "cancel" => {
-                let agent = self.agent(order.word(0)?, true)?;
-                self.hear(agent.cancel(&thread), order, "whole").await
+                let agent = self.agent(order.agent(order.word(0)?, true))?;
+                self.hear(agent.cancel(&thread), order, Hearing::WHOLE)
+                    .await
             }
             "decide" => self.decide(order).await,
             "own" => self.own(&thread, order).await,
@@ -150,7 +203,8 @@ impl Orders {
     /// `turn THREAD CODE WIRE per_run|per_call whole|events whole|streamed resume|close`
     async fn turn(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
         let code: Code = order.word(0)?.parse()?;
-        let agent = self.agent(order.word(1)?, order.word(4)? == "streamed")?;
+        let streamed = order.word(4)? == "streamed";
+        let agent = self.agent(order.agent(order.word(1)?, streamed))?;
         let persistence = match order.word(2)? {
             "per_call" => Persistence::PerCall,
             _ => Persistence::PerRun,
@@ -169,18 +223,21 @@ impl Orders {
                 ..Limits::default()
             });
         }
-        self.hear(run, order, order.word(3)?).await
+        let how = Hearing::of(order.thread, order.word(3)?, streamed);
+        self.hear(run, order, how).await
     }
 
-    /// `resume THREAD WIRE whole|events`
+    /// `resume THREAD WIRE whole|events whole|streamed`
     async fn resume(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
-        let agent = self.agent(order.word(0)?, true)?;
-        self.hear(agent.resume(thread), order, order.word(1)?).await
+        let streamed = order.word(2)? == "streamed";
+        let agent = self.agent(order.agent(order.word(0)?, streamed))?;
+        let how = Hearing::of(order.thread, order.word(1)?, streamed);
+        self.hear(agent.resume(thread), order, how).await
     }
 
     /// `reply THREAD WIRE whole|events yes|no`: answers the waiting calls, and resumes.
     async fn reply(&self, thread: &Thread, order: &Order<'_>) -> Result<(), String> {
-        let agent = self.agent(order.word(0)?, true)?;
+        let agent = self.agent(order.agent(order.word(0)?, true))?;
         thread.refresh().await.map_err(|error| words_of(&error))?;
         let waiting: Vec<Pending> = thread
             .pending()
@@ -194,7 +251,8 @@ impl Orders {
                 _ => run.reject(call, Some("not today")),
             };
         }
-        self.hear(run, order, order.word(1)?).await
+        let how = Hearing::of(order.thread, order.word(1)?, true);
+        self.hear(run, order, how).await
     }
 
     /// `decide THREAD yes|no|forged|foreign`: answers the waiting approvals without resuming.
@@ -269,20 +327,31 @@ impl Orders {
         &self,
         run: Run<impl throughline::agent::order::Order>,
         order: &Order<'_>,
-        how: &str,
+        how: Hearing,
     ) -> Result<(), String> {
         let no = order.no;
-        let outcome = match how {
-            "events" => {
+        let outcome = match how.events {
+            true => {
                 let mut stream = run.stream();
+                let (mut of, mut shown) = (None, None);
                 while let Some(event) = stream.next().await {
-                    if let RunEvent::Ended { stop } = event {
-                        say(&format!("ended {no} {stop}"));
+                    match &event {
+                        RunEvent::Started { run, .. } => (of, shown) = (Some(*run), None),
+                        RunEvent::Ended { stop } => say(&format!("ended {no} {stop}")),
+                        event => {
+                            let step = shown_step(event).filter(|_| how.parts);
+                            if let (Some(run), Some(step)) = (of, step)
+                                && shown != Some(step)
+                            {
+                                shown = Some(step);
+                                say(&format!("shown {no} {run} {step}"));
+                            }
+                        }
                     }
                 }
                 stream.outcome().await
             }
-            _ => run.await,
+            false => run.await,
         };
         let outcome = outcome.map_err(|failed| words_of(&failed))?;
         if outcome.stop == StopReason::Parked {
@@ -295,6 +364,56 @@ impl Orders {
         say(&format!("done {no} {stop} [{}]", messages.join(",")));
         Ok(())
     }
+}
+
+/// How a run is read.
+#[derive(Clone, Copy)]
+struct Hearing {
+    /// Event by event.
+    events: bool,
+    /// Whether the first part of each answer is printed.
+    parts: bool,
+}
+
+impl Hearing {
+    const WHOLE: Self = Self {
+        events: false,
+        parts: false,
+    };
+
+    fn of(thread: &str, how: &str, streamed: bool) -> Self {
+        Self {
+            events: how == "events",
+            parts: streamed && !Keeping::of(thread).services().is_empty(),
+        }
+    }
+}
+
+/// The model call of which an event shows a part.
+fn shown_step(event: &RunEvent) -> Option<u32> {
+    match event {
+        RunEvent::Text { step, .. }
+        | RunEvent::Summary { step, .. }
+        | RunEvent::Reasoning { step, .. } => Some(*step),
+        _ => None,
+    }
+}
+
+/// The owner of a new thread; none if that is our store.
+fn owner_of(name: &str) -> Result<Option<Owner>, String> {
+    Ok(match Keeping::of(name).by {
+        KeptBy::Us => None,
+        KeptBy::Services(names) => {
+            let mut names = names.iter().copied();
+            let first = names.next().map(Services::new);
+            first.map(|first| Owner::Services(names.fold(first, Services::with)))
+        }
+        KeptBy::Application { .. } => Some(Owner::External {
+            store: SHELF.to_owned(),
+            key: RawJson::new(&format!(r#"{{"case":"{name}","revision":0}}"#))
+                .map_err(|error| error.to_string())?,
+        }),
+    })
 }
 
 /// An error with all its sources.

@@ -14,6 +14,7 @@ use crate::run::setup::AgentSetup;
 use crate::thread::{
     OnOtherUpstream, OnServiceId, Owner, Services, ThreadSettings, last_message, note_service,
 };
+use crate::trials::planted;
 
 /// Who keeps the history of the thread.
 pub(crate) enum Ownership {
@@ -106,6 +107,9 @@ impl Ownership {
         last: Option<&MessageId>,
         state: &mut State,
     ) {
+        let mut known = state.services().iter();
+        let is_second = known.any(|other| other.upstream != service.upstream);
+        let last = last.filter(|_| !(is_second && planted("loop-service-place-forgotten")));
         *self = Self::Service {
             id: Some(service.id.clone()),
             last: last.cloned(),
