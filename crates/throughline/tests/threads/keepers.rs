@@ -14,7 +14,7 @@ use throughline::model::{Message, Role};
 use throughline::thread::{
     CopyOutcome, HistoryPolicy, OnOtherUpstream, Owner, OwnerError, Parity, Persistence,
 };
-use throughline::tool::ToolOutput;
+use throughline::tool::{Approval, ToolOutput};
 use throughline::{Agent, StopReason, Thread};
 use throughline_testkit::engines::Fault;
 use throughline_testkit::scripted::{Ids, KeptBy, ScriptedClient, Step, StoringService};
@@ -257,6 +257,51 @@ fn b237_a_cancelled_run_that_dies_between_append_and_publication_appends_the_sam
             assert_eq!(client.calls(), 0);
             assert_eq!(shelf.under("7"), appended);
             assert_eq!(second.history(&id).await, appended);
+        });
+    }
+}
+
+#[test]
+fn b237_a_withdrawn_run_that_dies_between_append_and_publication_appends_the_same_again() {
+    for mode in MODES {
+        everywhere(async |stage, how| {
+            let first = stage.process().await;
+            let shelf = Shelf::new(Shelving::Plain);
+            let asking = || Fake::named("pay").with(|spec| spec.approval = Approval::Always);
+            let pay = Step::calls([("c1", "pay", "{}")]);
+            let client = Arc::new(ScriptedClient::new([pay]));
+            let agent = shelved(&first, &client, &shelf)
+                .tool(asking())
+                .persistence(mode)
+                .build()
+                .unwrap();
+            let thread = on_the_shelf(&agent).await;
+            let id = thread.id().clone();
+            let parked = how.finish(agent.run_on(&thread, "pay")).await.unwrap();
+            assert_eq!(parked.stop, StopReason::Parked);
+            first.die_in("publish", Fault::HangBefore);
+            let run = agent.run_on(&thread, "never mind");
+            tokio::spawn(async move { how.finish(run).await });
+            first.died().await;
+            let appended = shelf.under("7");
+
+            // An answer that comes now is too late: the application has the call as withdrawn.
+            let second = stage.process().await;
+            let client = Arc::new(ScriptedClient::answering(|_| Step::text("so")));
+            let tool = asking();
+            let agent = shelved(&second, &client, &shelf)
+                .tool(tool.clone())
+                .persistence(mode)
+                .build()
+                .unwrap();
+            let thread = agent.open(id.clone()).await.unwrap();
+            let resumed = agent.resume(&thread).approve(&parked.pending[0]);
+            let _ = how.finish(resumed).await;
+            assert_eq!(tool.runs(), 0);
+            assert_eq!(client.calls(), 0);
+            assert_eq!(shelf.under("7"), appended);
+            how.finish(agent.run_on(&thread, "well?")).await.unwrap();
+            assert_eq!(shelf.under("7"), second.history(&id).await);
         });
     }
 }
@@ -685,8 +730,7 @@ fn b241_a_thread_is_handed_over_with_what_its_service_has_more() {
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let east = service("east", Ids::Stable, [call("c1")]);
-        let asks =
-            Fake::named("tide").with(|spec| spec.approval = throughline::tool::Approval::Always);
+        let asks = Fake::named("tide").with(|spec| spec.approval = Approval::Always);
         let agent = Agent::builder(Arc::clone(&east))
             .store(&process.store)
             .tool(asks)
