@@ -503,15 +503,16 @@ impl Driver {
         let journal = index.journal;
         let mut ids = HashSet::new();
         let last = journal.steps.last();
-        // A service that keeps the history was sent the messages of all its steps.
-        let sent = last.filter(|_| self.model.view.is_incremental());
-        let sent = sent.map(|step| step.first + step.items);
-        let is_here = match last.map(|step| StepNote::read(step.note.as_ref())) {
-            Some(Ok(note)) => note
-                .upstream
-                .is_none_or(|upstream| upstream == self.plan.client.abilities().upstream),
-            Some(Err(_)) | None => true,
+        // A service that keeps the history has everything up to the last step that it answered. The
+        // answers of another service of the thread behind that are new to it.
+        let here = &self.plan.client.abilities().upstream;
+        let is_here = |step: &&StepRecord| {
+            let note = StepNote::read(step.note.as_ref()).unwrap_or_default();
+            note.service.is_some() && note.upstream.is_none_or(|upstream| upstream == *here)
         };
+        let answered = journal.steps.iter().rev().find(is_here);
+        let answered = answered.filter(|_| self.model.view.is_incremental());
+        let sent = answered.map_or(0, |step| step.first + step.items);
         // A message store of the application has what was published.
         let appended = match self.model.owner.is_external() {
             true => self.transcript.published_count(),
@@ -526,13 +527,8 @@ impl Driver {
             if entry.at.no < recorded {
                 in_steps = place + 1;
             }
-            match is_here {
-                true if sent.is_none_or(|sent| entry.at.no >= sent) && place >= appended => {
-                    self.model.push(&message);
-                }
-                true => {}
-                // The answers of another service of the thread are new to this one.
-                false => self.model.view.push(Arc::clone(&message)),
+            if entry.at.no >= sent && place >= appended {
+                self.model.view.push(Arc::clone(&message));
             }
             self.transcript.push(message);
         }

@@ -287,7 +287,7 @@ async fn rebuild(
 }
 
 /// The owner of the history after the last step: the id of a service is as durable as the step that
-/// it came with.
+/// it came with. The steps may have been answered by several services of the thread.
 fn restore_owner(
     context: &RunContext,
     plan: &Plan,
@@ -298,23 +298,26 @@ fn restore_owner(
     let agent = &context.agent;
     let mut settings = loaded.settings.clone();
     let mut owner = Ownership::of(agent, plan, &mut settings, state, journal.run.id)?;
-    let last = journal.steps.last().and_then(|step| step.note.as_ref());
-    let note = StepNote::read(last).unwrap_or_default();
-    let forgets = planted("loop-service-forgotten");
-    let id = note.service.filter(|_| !forgets);
+    if !matches!(settings.owner, Owner::Services(_)) || planted("loop-service-forgotten") {
+        return Ok(owner);
+    }
     let here = &plan.client.abilities().upstream;
-    if let (Owner::Services(_), Some(id)) = (&settings.owner, id) {
+    for step in &journal.steps {
+        let note = StepNote::read(step.note.as_ref()).unwrap_or_default();
+        let Some(id) = note.service else { continue };
         let service = ServiceId {
             upstream: note.upstream.unwrap_or_else(|| here.clone()),
             agent: agent.sub_agent.clone(),
             id,
         };
-        let messages = journal.entries.iter().map(|entry| &entry.message);
+        let until = step.first + step.items;
+        let entries = journal.entries.iter().filter(|one| one.at.no < until);
+        let messages = entries.map(|entry| &entry.message);
         let last = messages.rev().find(|message| is_by_model(message));
         let last = last.and_then(|last| last.id.as_ref());
         match service.upstream == *here {
             true => owner.set_service(service, last, state),
-            // The steps were answered by another service of the thread.
+            // The step was answered by another service of the thread.
             false => note_service(service, last, state),
         }
     }
