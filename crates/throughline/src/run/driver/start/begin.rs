@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    Anchor, Begin, Begun, CallRef, Entry, Error, Flush, NewItem, NodeRef, QueueNo, Run, RunId,
-    State, StoredEvent,
+    Anchor, Begin, Begun, CallRef, Entry, Error, Flush, ItemNo, ItemRef, NewItem, NodeRef, QueueNo,
+    Run, RunId, State, StoredEvent,
 };
 
 use super::enter::StartPoint;
@@ -40,6 +40,18 @@ pub(crate) struct Leftover {
     pub(crate) is_own: bool,
     /// The model call that a service had accepted when the run failed.
     pub(crate) accepted: Option<AcceptedCall>,
+}
+
+impl Leftover {
+    /// Give the results that close open calls the id that the store gives them: they are new items of
+    /// the run that begins with them, behind those that it repeats.
+    fn name_closing_results(&mut self, run: RunId) {
+        if let Some(closing) = self.messages.last_mut().filter(|one| one.id.is_none()) {
+            let before = self.items.len() - NewItem::count(closing) as usize;
+            let no = before as ItemNo + 1;
+            closing.id = Some(ItemRef { run, no }.message_id());
+        }
+    }
 }
 
 /// What a service has of the messages that a failed run left.
@@ -102,8 +114,11 @@ pub(crate) async fn begin(
     run: RunId,
     plan: Plan,
     place: StartPoint,
-    input: RunInput,
+    mut input: RunInput,
 ) -> Result<BeginResult, RunError> {
+    if let Some(left) = &mut input.leftover {
+        left.name_closing_results(run);
+    }
     let history = place.loaded.view.messages();
     let shown = input.shown(&plan);
     let unstarted = UnstartedRun::of(&plan, history, &shown, &place.loaded.state());
