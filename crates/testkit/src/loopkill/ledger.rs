@@ -200,9 +200,18 @@ impl LoopLedger {
     ) -> Result<(), String> {
         self.counts.acknowledged += 1;
         self.check_budget(code, stop, messages)?;
-        // Of a turn that was cut, only whole calls are history there, and it says so.
-        if stop == "cancelled" && Keeping::of(&code.thread).parity {
-            return Ok(());
+        let mut messages = messages;
+        if Keeping::of(&code.thread).parity {
+            // Of a turn that was cut, only whole calls are history there, and it says so.
+            if stop == "cancelled" {
+                return Ok(());
+            }
+            // Results that no model was sent are not history.
+            if let Some((last, sent)) = messages.split_last()
+                && last.contains("\"role\":\"tool\"")
+            {
+                messages = sent;
+            }
         }
         let known = self.turns.entry(code.clone()).or_default();
         known.acknowledged = Some(messages.iter().map(|one| dateless(one)).collect());

@@ -73,7 +73,8 @@ fn answers(
                 let round = answered(&text, &code);
                 (code, round)
             }
-            (_, Some((code, round))) => (code.clone(), round + 1),
+            // Another service may have answered rounds since.
+            (_, Some((code, round))) => (code.clone(), answered(&text, code).max(round + 1)),
             _ => return Reply::text("[[lost]] no turn was named"),
         };
         kept.insert(format!("resp_{number:08x}"), (code.clone(), round));

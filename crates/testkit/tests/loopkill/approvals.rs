@@ -106,7 +106,7 @@ fn orders(line: &mut Line, place: usize, stage: Stage, rng: &mut Rng) -> Vec<Ord
         }
         (Stage::Recover, Standing::Left)
         | (Stage::GoOn, Standing::Parked | Standing::Answered | Standing::Left) => {
-            vec![plain(format!("resume {name} {wire} whole"))]
+            vec![plain(format!("resume {name} {wire} whole streamed"))]
         }
         _ => Vec::new(),
     }

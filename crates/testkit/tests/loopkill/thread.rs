@@ -92,11 +92,6 @@ impl Thread {
         Self::new(name.to_owned(), Keeper::ByName(Keeping::of(name)))
     }
 
-    /// How its history is kept.
-    pub(crate) fn keeping(&self) -> Keeping {
-        Keeping::of(&self.name)
-    }
-
     /// Whether a service owns its history.
     pub(crate) fn is_kept_by_service(&self) -> bool {
         match self.keeper {

@@ -195,6 +195,7 @@ fn survive(line: &mut Line, rng: &mut Rng, counts: &mut Counts) -> Result<(), St
     Ok(())
 }
 
+#[expect(clippy::print_stdout, reason = "the campaign command shows counts")]
 fn print(counts: &Counts) {
     let Counts {
         killed,

@@ -34,6 +34,8 @@ pub(crate) struct KeeperLog {
     previous: BTreeMap<String, Code>,
     /// Calls whose handle was in the journal when a process died, and their service.
     askable: BTreeMap<(Code, u32), &'static str>,
+    /// The service of the call that was under way when a process died, by turn, until the next call.
+    left: BTreeMap<Code, &'static str>,
     /// How often a process died in the middle of a call without a handle, by turn.
     pub(super) unasked: BTreeMap<Code, u64>,
     /// How often another service continued while a call was under way, by turn.
@@ -72,7 +74,8 @@ impl KeeperLog {
         self.seen.is_multiple_of(4)
     }
 
-    /// Processes the words of a line of a server. Returns whether nobody else needs it.
+    /// Processes the words of a line of a server. Returns whether the ledger of the loop
+    /// has no use for it.
     pub(crate) fn take_in(&mut self, words: &[&str]) -> Result<bool, String> {
         match words {
             ["appended", _, _, "first", _] => self.appends += 1,
@@ -103,8 +106,15 @@ impl KeeperLog {
                     "round {round} of {code} was paid twice: the journal had the handle of the first call"
                 ));
             }
-            Some(_) => *self.elsewhere.entry(code.clone()).or_default() += 1,
-            None => {}
+            Some(_) | None => {}
+        }
+        // Only the service that has accepted a call can be asked about it.
+        if self
+            .left
+            .remove(code)
+            .is_some_and(|service| service != call.service)
+        {
+            *self.elsewhere.entry(code.clone()).or_default() += 1;
         }
         self.calls.push(call);
         Ok(())
@@ -119,6 +129,7 @@ impl KeeperLog {
         let mut calls = self.calls.iter();
         let call = calls.find(|one| one.service == service && one.number == number);
         let call = call.ok_or_else(|| format!("the handle of {code} is of no call: {number}"))?;
+        self.left.insert(code.clone(), call.service);
         self.askable
             .insert((call.code.clone(), call.round), call.service);
         Ok(())
