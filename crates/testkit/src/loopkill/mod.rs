@@ -18,7 +18,7 @@ pub use code::{BUDGET, Code, Kind, Mark, brackets};
 pub use keeping::{Keeping, KeptBy, SERVICES};
 pub use ledger::{LoopCounts, LoopLedger, ModelCall, Ran, Readers, dateless};
 pub use post::{answer_posts, answer_some_posts, post, read_post, send_post};
-pub use servers::{ask, ask_service, model, service, service_wire};
+pub use servers::{ask, ask_service, is_whole, model, service, service_wire};
 pub use tools::{TOOLS, ToolKind, effect};
 
 /// The formats with which a thread continues.

@@ -12,6 +12,15 @@ use throughline_model::Wire;
 use super::code::{Code, Kind, Mark, brackets};
 use crate::upstream::{Gate, KEY, Recorded, Reply, Script};
 
+/// The text of an answer with calls, and how that of an answer without calls ends.
+const MORE: &str = "I look at the quay.";
+const LAST: &str = "Two barges, and a pilot.";
+
+/// Whether the text of an answer of the model is complete.
+pub fn is_whole(text: &str) -> bool {
+    text == MORE || text.ends_with(LAST)
+}
+
 /// The answers of the model for a wire; `say` receives a line for each accepted request: `asked
 /// WIRE CODE ROUND REQUEST MARKS-SHOWN…`.
 pub fn model(wire: &Wire, say: impl Fn(String) + Send + Sync + 'static) -> Script {
@@ -88,7 +97,7 @@ fn answers(
             false => code.calls(round),
         };
         let reply = if calls.is_empty() {
-            Reply::text(format!("[[done {code}]] Two barges, and a pilot."))
+            Reply::text(format!("[[done {code}]] {LAST}"))
         } else {
             let marked = calls.iter().zip(0..).map(|(tool, position)| {
                 let mark = Mark {
@@ -99,7 +108,7 @@ fn answers(
                 };
                 (*tool, format!("{{\"mark\":\"{mark}\"}}"))
             });
-            Reply::text("I look at the quay.").and_calls(marked)
+            Reply::text(MORE).and_calls(marked)
         };
         match code.thinks() {
             true => reply.reasoning_first("The quay first, then the list."),

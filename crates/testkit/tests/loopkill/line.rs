@@ -313,7 +313,8 @@ impl Line {
             return;
         };
         let place = sent.thread;
-        let may = life.left[place] > 0 && sent.verb != "cancel";
+        let may = life.left[place] > 0 || self.keepers.cancels_all;
+        let may = may && sent.verb != "cancel";
         if self.keepers.shown(&self.threads[place].name, at) && may {
             let order = self.threads[place].cancel();
             self.send(life, place, order);

@@ -4,7 +4,7 @@ use throughline_testkit::loopkill::{Keeping, Kind, LoopCounts};
 use throughline_testkit::{Rng, property};
 
 use super::check::CallCounts;
-use crate::loopkill::line::{End, Fate, Line};
+use crate::loopkill::line::{End, Fate, Life, Line};
 use crate::loopkill::process::Servers;
 use crate::loopkill::thread::{Aim, Modes, Standing, Thread};
 
@@ -164,6 +164,7 @@ fn survive(line: &mut Line, rng: &mut Rng, counts: &mut Counts) -> Result<(), St
     line.settle(rng)?;
     line.check_keepers(End::ByItself)?;
     let mut life = line.start("", 0);
+    cut_answers(line, &mut life, rng)?;
     counts.turns += line.check_at_end(|line, place, service| {
         let kind = if rng.bool() { Kind::Brief } else { Kind::Plain };
         let wire = service.unwrap_or("anthropic");
@@ -192,6 +193,32 @@ fn survive(line: &mut Line, rng: &mut Rng, counts: &mut Counts) -> Result<(), St
             .iter()
             .all(|one| one.standing == Standing::Free)
     );
+    Ok(())
+}
+
+/// With parity, cancels turns in the middle of an answer: nothing of that may be history.
+fn cut_answers(line: &mut Line, life: &mut Life, rng: &mut Rng) -> Result<(), String> {
+    line.keepers.cancels_all = true;
+    for place in 0..line.threads.len() {
+        let keeping = Keeping::of(&line.threads[place].name);
+        let Some(service) = keeping.services().first().filter(|_| keeping.parity) else {
+            continue;
+        };
+        // Not every answer pauses in its middle.
+        for _ in 0..4 {
+            let order = loop {
+                let order = line.threads[place].turn(Kind::Plain, service, Modes::Both, rng);
+                if order.line.contains(" events streamed ") {
+                    break order;
+                }
+            };
+            line.send(life, place, order);
+            line.answered(life)?;
+            // Before the next turn: that would send the service what was kept.
+            line.check_keepers(End::ByItself)?;
+        }
+    }
+    line.keepers.cancels_all = false;
     Ok(())
 }
 

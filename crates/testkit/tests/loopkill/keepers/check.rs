@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use throughline_model::{Message, Role};
 use throughline_store::{At, Error, Journal, Opened, RunState, Store, TenantScope, ThreadId};
-use throughline_testkit::loopkill::{Code, Keeping, brackets, dateless};
+use throughline_testkit::loopkill::{Code, Keeping, brackets, dateless, is_whole};
 use throughline_testkit::record::block_on;
 
 use super::items::{Chain, Item, difference, number, of_message};
@@ -97,6 +97,18 @@ impl Kept {
     }
 }
 
+/// With parity, a history has no answer of which only a part came.
+fn check_whole_answers(history: &[Item]) -> Result<(), String> {
+    let mut texts = history.iter().filter_map(|item| match item {
+        Item::Model(text) => Some(text),
+        Item::User(_) | Item::Call(..) | Item::Result(_) => None,
+    });
+    match texts.find(|text| !is_whole(text)) {
+        Some(text) => Err(format!("the history has a part of an answer: {text:?}")),
+        None => Ok(()),
+    }
+}
+
 impl Line {
     fn chain(&mut self, service: &str, id: &str) -> Result<Chain, String> {
         let text = self
@@ -172,6 +184,9 @@ impl Line {
             if keeping.parity && keeping.services().len() == 1 && kept.journal.is_none() {
                 self.check_parity(&kept.whole[place..])?;
             }
+        }
+        if keeping.parity {
+            check_whole_answers(&kept.items(kept.published))?;
         }
         self.check_last_step(kept)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use throughline_testkit::loopkill::{Code, SERVICES};
+use throughline_testkit::loopkill::{Code, Keeping, SERVICES};
 
 use crate::loopkill::thread::{Standing, Thread};
 
@@ -27,7 +27,10 @@ pub(crate) struct KeeperLog {
     pub(super) declined: u64,
     /// The run and the step of the newest answer of which a reader saw a part, by thread.
     pub(super) shown: BTreeMap<String, (String, u32)>,
-    seen: u64,
+    /// Whether every answer is cancelled of which a reader sees a part.
+    pub(crate) cancels_all: bool,
+    /// How often a reader saw the first part of an answer, by thread.
+    seen: BTreeMap<String, u64>,
     /// Turns that may have ended in the middle of a model call.
     pub(super) stopped: BTreeSet<Code>,
     /// The turn before the current one, by thread.
@@ -65,13 +68,20 @@ impl KeeperLog {
     /// A reader saw a part of an answer; `at` is the run and the step. Returns whether its run is to
     /// be cancelled now.
     pub(crate) fn shown(&mut self, thread: &str, at: &str) -> bool {
-        self.seen += 1;
         if let Some((run, step)) = at.split_once(' ')
             && let Ok(step) = step.parse()
         {
             self.shown.insert(thread.to_owned(), (run.to_owned(), step));
         }
-        self.seen.is_multiple_of(4)
+        // With parity, more of them: what is left of a cut answer is what matters there.
+        let every = match (self.cancels_all, Keeping::of(thread).parity) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 5,
+        };
+        let seen = self.seen.entry(thread.to_owned()).or_default();
+        *seen += 1;
+        seen.is_multiple_of(every)
     }
 
     /// Processes the words of a line of a server. Returns whether the ledger of the loop
