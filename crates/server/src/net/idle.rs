@@ -127,7 +127,8 @@ impl Drop for ActiveRequest {
 }
 
 /// An answer whose request is at work until all of it was taken.
-pub(super) fn hold_until_sent(body: Body, at_work: ActiveRequest, memory: Reservation) -> Body {
+pub(super) fn hold_until_sent(body: Body, at_work: ActiveRequest, mut memory: Reservation) -> Body {
+    memory.follow(bytes_of(&body));
     Body::new(HeldBody {
         body,
         memory,
@@ -136,9 +137,15 @@ pub(super) fn hold_until_sent(body: Body, at_work: ActiveRequest, memory: Reserv
     })
 }
 
+/// The bytes that a body has in memory: zero for a stream, whose frames are made one by one.
+fn bytes_of(body: &Body) -> usize {
+    usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
+}
+
 struct HeldBody {
     body: Body,
-    /// For what was given to the connection last: the connection asks for more when it has sent it.
+    /// For what the body has, and what was given to the connection last: the connection asks for
+    /// more when it has sent it.
     memory: Reservation,
     /// Whether the connection may still have data that it was given.
     is_sending: bool,
@@ -159,7 +166,8 @@ impl HttpBody for HeldBody {
             _ => None,
         };
         let given = data.map_or(0, Bytes::len);
-        self.memory.follow(given);
+        let waiting = bytes_of(&self.body);
+        self.memory.follow(given + waiting);
         self.is_sending = given > 0;
         polled
     }
@@ -191,6 +199,7 @@ mod tests {
         let held = hold_until_sent(body, connection.begin(), budget.reservation());
         let mut held = Box::pin(held);
         assert!(!held.is_end_stream());
+        assert_eq!(budget.held(), LENGTH);
         let data = poll_fn(|cx| held.as_mut().poll_frame(cx)).await;
         let data = data.unwrap().unwrap();
         assert_eq!(data.into_data().unwrap().len(), LENGTH);

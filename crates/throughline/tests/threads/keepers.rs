@@ -957,3 +957,45 @@ fn b243_with_parity_a_cut_call_leaves_what_a_storing_service_would_keep() {
         }
     }
 }
+
+#[test]
+fn b243_a_queued_message_outlives_the_call_that_was_cut() {
+    for mode in MODES {
+        everywhere(async |stage, how| {
+            let process = stage.process().await;
+            let policy = HistoryPolicy {
+                parity: Parity::Service,
+                persistence: mode,
+                ..HistoryPolicy::default()
+            };
+            let theirs = service("scripted", Ids::PerCall, [Step::hang_after("at f")]);
+            let ours = Arc::new(ScriptedClient::new([Step::hang_after("at f")]));
+            let there = Agent::builder(Arc::clone(&theirs)).store(&process.store);
+            let here = Agent::builder(Arc::clone(&ours)).store(&process.store);
+            for (agent, owner, script) in [
+                (there, Owner::service("scripted"), theirs.script()),
+                (here, Owner::Local, &*ours),
+            ] {
+                let agent = agent.history(policy).build().unwrap();
+                let thread = agent.new_thread();
+                thread.set_owner(owner).await.unwrap();
+                let left = thread.mailbox().leave(Message::user("by phone")).await;
+                left.unwrap();
+                let token = CancellationToken::new();
+                let run = agent.run_on(&thread, "when?").cancelled_by(token.clone());
+                let running = tokio::spawn(async move { how.finish(run).await });
+                script.begun(1).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                token.cancel();
+                let outcome = running.await.unwrap().unwrap();
+                assert_eq!(outcome.cut_off[0].text(), "at f");
+                script.push(Step::text("yes"));
+                how.finish(agent.run_on(&thread, "well?")).await.unwrap();
+                let shown = script.last_asked().unwrap().messages;
+                let texts: Vec<String> = shown.iter().map(Message::text).collect();
+                assert_eq!(texts, ["by phone", "when?", "well?"]);
+                assert_eq!(process.history(thread.id()).await, "u u u a");
+            }
+        });
+    }
+}

@@ -15,6 +15,8 @@ pub(crate) struct Inbox {
     undelivered: VecDeque<Option<QueueNo>>,
     /// Numbers of the messages that the run has taken.
     taken: HashSet<QueueNo>,
+    /// Whether messages of the queue may be among those that the run began with.
+    may_begin_with_queued: bool,
     /// How many messages had been queued through this handle when the queue was last read.
     seen: u64,
 }
@@ -30,11 +32,28 @@ pub(crate) struct LaterMessages {
 impl Inbox {
     /// `seen` messages had been queued through the handle when the thread was read.
     pub(crate) fn new(seen: u64, taken: impl IntoIterator<Item = QueueNo>) -> Self {
+        let taken: HashSet<QueueNo> = taken.into_iter().collect();
         Self {
             undelivered: VecDeque::new(),
-            taken: taken.into_iter().collect(),
+            may_begin_with_queued: !taken.is_empty(),
+            taken,
             seen,
         }
+    }
+
+    /// The inbox of a run that another process began: its journal does not say which of its messages
+    /// came from the queue.
+    pub(crate) fn resumed(seen: u64) -> Self {
+        Self {
+            may_begin_with_queued: true,
+            ..Self::new(seen, [])
+        }
+    }
+
+    /// Whether messages of the queue may be among those that the run began with. They are in the
+    /// queue no more.
+    pub(crate) fn may_begin_with_queued(&self) -> bool {
+        self.may_begin_with_queued
     }
 
     /// Whether messages were queued through this handle since this was last asked.

@@ -62,12 +62,16 @@ impl Driver {
 
     /// A model call was cut off. What is left of its answer is returned, unless the history is to
     /// equal that of a service, which stores whole calls: then neither that nor what was sent with
-    /// the call becomes history, and messages of the queue stay there.
+    /// the call becomes history, and messages of the queue stay there. What a run began with stays
+    /// history if messages of the queue are among it, because no other place has them.
     pub(crate) fn cut(&mut self, partial: Option<Response>) -> Option<Response> {
         if !self.drops_cut_answers() {
             return partial;
         }
         self.details.cut_off = partial;
+        if self.transcript.recorded() == 0 && self.inbox.may_begin_with_queued() {
+            return None;
+        }
         self.log.recorder.forget_messages();
         self.was_cut = true;
         None

@@ -269,7 +269,7 @@ async fn rebuild(
         log: reopen_log(context, recorder, journal),
         transcript: Transcript::new(node, 0, published),
         state: ThreadState::new(state, None),
-        inbox: Inbox::new(context.thread.left(), []),
+        inbox: Inbox::resumed(context.thread.left()),
         model: ModelInput {
             view,
             owner,
