@@ -84,7 +84,7 @@ pub enum OnOtherUpstream {
     Refuse,
     /// The thread is handed over: its history is the record of everything that went through us, kept
     /// by our store, or by the other upstream if that always keeps histories. What the services have
-    /// stays there, and [`Thread::hand_over`](crate::Thread::hand_over) can read it back.
+    /// stays there, and [`ServiceClients::hand_over`](crate::agent::ServiceClients::hand_over) can read it back.
     HandOver,
 }
 

@@ -6,7 +6,7 @@ mod compaction_token;
 mod envelope;
 #[path = "../../../../crates/server/src/api/openai/items/input/mod.rs"]
 pub(crate) mod input;
-#[path = "../../../../crates/server/src/api/openai/items/read.rs"]
+#[path = "../../../../crates/server/src/api/read.rs"]
 pub(crate) mod read;
 #[path = "../../../../crates/server/src/api/openai/items/tool_name.rs"]
 mod tool_name;
