@@ -172,6 +172,23 @@ impl Process {
         self.clock.advance(LEASE + Duration::from_secs(1));
     }
 
+    /// Counts as dead, while another process lives on: the time of its leases passes in steps, so that
+    /// those of the other process never lapse in between.
+    ///
+    /// # Panics
+    ///
+    /// When the store cannot be written.
+    pub async fn die_beside(&self, other: &Self) {
+        const STEPS: u32 = 3;
+        for method in METHODS {
+            self.faulty.always(method, Fault::HangBefore);
+        }
+        for _ in 0..=STEPS {
+            self.clock.advance(LEASE / STEPS);
+            other.live().await;
+        }
+    }
+
     /// Writes a heartbeat, which is needed after the clock was advanced.
     ///
     /// # Panics

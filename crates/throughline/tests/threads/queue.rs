@@ -233,8 +233,7 @@ fn b236_the_place_of_a_dead_process_lapses_with_its_lease() {
         let dead = scene.waits(how, &second, "dead").await;
         let lives = scene.waits(how, &first, "lives").await;
         let also = scene.waits(how, &first, "also").await;
-        second.kill();
-        first.live().await;
+        second.die_beside(&first).await;
         until(async || line(&first, &scene.id).await.len() == 2).await;
         scene.answers(3);
         scene.gate.open();
@@ -256,8 +255,7 @@ fn b236_the_first_in_line_settles_what_a_dead_process_left() {
         let one = scene.waits(how, &first, "one").await;
         let two = scene.waits(how, &first, "two").await;
         scene.answers(3);
-        second.kill();
-        first.live().await;
+        second.die_beside(&first).await;
         for task in [one, two] {
             assert_eq!(said(&task.await.unwrap().unwrap()), "u a");
         }
@@ -269,8 +267,7 @@ fn b236_the_first_in_line_settles_what_a_dead_process_left() {
         // A run that settles another one while the line is empty is first, also with `Reject`.
         let third = stage.process().await;
         let scene = Scene::new(how, &third).await;
-        third.kill();
-        first.live().await;
+        third.die_beside(&first).await;
         let slow = Gate::at(&first, "journal");
         let here = scene.agent(&first);
         let same = here.open(scene.id.clone()).await.unwrap();
@@ -371,8 +368,7 @@ fn b236_a_resume_waits_its_turn() {
         until(async || line(&first, &scene.id).await.len() == 1).await;
         let behind = scene.waits(how, &first, "behind").await;
         scene.answers(2);
-        second.kill();
-        first.live().await;
+        second.die_beside(&first).await;
         let resumed = waits.await.unwrap().unwrap();
         assert_eq!(said(&resumed), "u a(c1) t(c1:unknown) a");
         behind.await.unwrap().unwrap();
@@ -670,8 +666,7 @@ fn b235_a_run_that_was_taken_over_is_no_error_of_the_waiter() {
         // Each read is followed by a claim of the run.
         let claim = Gate::at(&first, "claim");
         claim.reached().await;
-        second.kill();
-        first.live().await;
+        second.die_beside(&first).await;
         // The parked run is closed, not resumed.
         scene.answers(1);
         take_over_and_park(&third.store, &scene.id).await;
