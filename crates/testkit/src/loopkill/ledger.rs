@@ -202,7 +202,7 @@ impl LoopLedger {
         self.check_budget(code, stop, messages)?;
         let mut messages = messages;
         if Keeping::of(&code.thread).parity {
-            // Of a turn that was cut, only whole calls are history there, and it says so.
+            // The history of a cancelled turn has only the model calls that were answered in full.
             if stop == "cancelled" {
                 return Ok(());
             }

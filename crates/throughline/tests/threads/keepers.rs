@@ -314,6 +314,27 @@ fn long() -> Fake {
     })
 }
 
+/// An agent that compacts tool history of more than a number of tokens.
+fn compacting(
+    process: &Process,
+    client: &Arc<ScriptedClient>,
+    shelf: &Shelf,
+    threshold: u64,
+) -> Agent {
+    let policy = Policy {
+        threshold,
+        recent_calls: 1,
+        ..Policy::default()
+    };
+    Agent::builder(Arc::clone(client))
+        .store(&process.store)
+        .message_store("shelf", shelf.clone())
+        .tool(long())
+        .compaction(policy)
+        .build()
+        .unwrap()
+}
+
 #[test]
 fn b238_a_thread_in_the_applications_store_is_shown_compacted() {
     everywhere(async |stage, how| {
@@ -329,18 +350,7 @@ fn b238_a_thread_in_the_applications_store_is_shown_compacted() {
                     ..Abilities::of("scripted")
                 };
                 let client = Arc::new(ScriptedClient::new(rounds).with_abilities(abilities));
-                let policy = Policy {
-                    threshold: 2_500,
-                    recent_calls: 1,
-                    ..Policy::default()
-                };
-                let agent = Agent::builder(Arc::clone(&client))
-                    .store(&process.store)
-                    .message_store("shelf", shelf.clone())
-                    .tool(long())
-                    .compaction(policy)
-                    .build()
-                    .unwrap();
+                let agent = compacting(&process, &client, &shelf, 2_500);
                 let mut thread = match is_external {
                     true => on_the_shelf(&agent).await,
                     false => agent.new_thread(),
@@ -389,18 +399,7 @@ fn b238_a_thread_in_the_applications_store_is_shown_compacted() {
         let shelf = Shelf::new(Shelving::Reducing);
         let rounds = (0..4).flat_map(|turn| [call(&format!("c{turn}")), Step::text("noted")]);
         let client = Arc::new(ScriptedClient::new(rounds));
-        let policy = Policy {
-            threshold: 200,
-            recent_calls: 1,
-            ..Policy::default()
-        };
-        let agent = Agent::builder(Arc::clone(&client))
-            .store(&process.store)
-            .message_store("shelf", shelf.clone())
-            .tool(long())
-            .compaction(policy)
-            .build()
-            .unwrap();
+        let agent = compacting(&process, &client, &shelf, 200);
         let thread = on_the_shelf(&agent).await;
         for _ in 0..4 {
             how.finish(agent.run_on(&thread, "and now?")).await.unwrap();
@@ -424,18 +423,7 @@ fn b238_a_compaction_of_the_applications_history_is_undone_on_request() {
         let shelf = Shelf::new(Shelving::Plain);
         let rounds = (0..4).flat_map(|turn| [call(&format!("c{turn}")), Step::text("noted")]);
         let client = Arc::new(ScriptedClient::new(rounds.chain([Step::text("all")])));
-        let policy = Policy {
-            threshold: 2_500,
-            recent_calls: 1,
-            ..Policy::default()
-        };
-        let agent = Agent::builder(Arc::clone(&client))
-            .store(&process.store)
-            .message_store("shelf", shelf.clone())
-            .tool(long())
-            .compaction(policy)
-            .build()
-            .unwrap();
+        let agent = compacting(&process, &client, &shelf, 2_500);
         let thread = on_the_shelf(&agent).await;
         assert!(!thread.uncompact().await.unwrap(), "nothing is compacted");
         for _ in 0..4 {
@@ -842,7 +830,7 @@ fn b242_every_vendor_copy_of_a_thread_is_named_and_deleted_on_request() {
         assert!(east.ids().is_empty());
         assert!(threads.open(thread.id().clone()).await.is_err());
     });
-    // Without a client of the service, the receipt says so.
+    // Without a client of the service, the outcome of the copy is `unsupported`.
     everywhere(async |stage, how| {
         let process = stage.process().await;
         let east = service("east", Ids::PerCall, [Step::text("at four")]);

@@ -7,7 +7,7 @@ use super::answer::Head;
 use super::stored::Handle;
 
 /// Inserts [`Event::Accepted`] after the event that tells the id of the answer, if the service
-/// stores it. Returns whether the id was told; after that there is nothing more to decide.
+/// stores it. Returns true once the events had the id: the caller need not call this again.
 pub(super) fn insert(
     head: &Head,
     events: &mut Vec<Event>,

@@ -23,8 +23,8 @@ pub(super) enum OwnerSettled {
     Longer(Box<Thread>),
 }
 
-/// Choose the owner of a new thread, and hand over one that services of other upstreams keep if the
-/// configuration says so. Otherwise that is refused when the run begins.
+/// Choose the owner of a new thread. A thread that services of other upstreams keep is handed over if
+/// `history.on_other_upstream` is `hand_over`; if it is `refuse`, the run is refused when it begins.
 pub(super) async fn settle_owner(
     app: &App,
     scope: &TenantScope,

@@ -22,9 +22,9 @@ const PENDING: &str = "throughline.append";
 /// A history in a message store of the application, as a run uses it.
 ///
 /// Messages are appended after the journal has them, and each append covers the same messages
-/// whenever it is made: a store that honours idempotency keys has every message once. A node that is
-/// published before its messages are appended says so in its state, and the append is repeated before
-/// the history is read again, by whichever run comes next.
+/// whenever it is made: a store that honours idempotency keys has every message once. With
+/// `per_call`, a node is published before its messages are appended. The state of the node names that
+/// append, and the next run on the thread repeats it before it reads the history.
 pub(crate) struct ExternalHistory {
     store: Arc<dyn MessageStore>,
     key: RawJson,
@@ -176,9 +176,9 @@ impl Driver {
         appended.await.map_err(DriverError::Wait)
     }
 
-    /// Record how a run ends that is about to append to the message store of the application, unless
-    /// its last step says so: a worker that takes it over appends the same, and does not go on with
-    /// the run.
+    /// Record the end of a run before its last messages are appended to the message store of the
+    /// application. If this process dies after the append, the worker that takes the run over finds
+    /// the end in the journal, appends the same messages and does not continue the run.
     pub(crate) async fn record_before_append(
         &mut self,
         stop: StopReason,
