@@ -122,11 +122,13 @@ impl State {
     }
 
     /// Exempts a reservation that has waited for a while, if it is the first waiter and no other
-    /// one is exempt.
-    fn exempt_first(&mut self, number: u64) {
-        if self.exempt.is_none() && self.waiting.keys().next() == Some(&number) {
+    /// one is exempt. Returns whether it became exempt.
+    fn exempt_first(&mut self, number: u64) -> bool {
+        let is_next = self.exempt.is_none() && self.waiting.keys().next() == Some(&number);
+        if is_next {
             self.exempt = Some(number);
         }
+        is_next
     }
 
     /// Wakes the first waiter.
@@ -209,8 +211,9 @@ impl Reservation {
             return Ok(());
         }
         let waiting = Waiting::new(&self.shared, self.number);
-        let until = Instant::now() + wait;
-        let mut patience = Instant::now() + PATIENCE;
+        let begun = Instant::now();
+        let until = begun + wait;
+        let mut patience = begun + PATIENCE;
         loop {
             let Err(refused) = self.try_resize(bytes) else {
                 return Ok(());
@@ -220,10 +223,16 @@ impl Reservation {
                 return Err(refused);
             }
             // A wake-up that frees too little does not restart this timeout: other runs return
-            // small amounts all the time while they make progress.
+            // small amounts all the time while they make progress. When the exempt one has
+            // returned its memory, the next follows at once, unless what is in use already
+            // exceeds the budget: that has to shrink first.
+            let follows = now >= begun + PATIENCE && refused.held <= refused.most;
             if now >= patience {
-                self.shared.state().exempt_first(self.number);
                 patience = now + PATIENCE;
+                self.shared.state().exempt_first(self.number);
+                continue;
+            }
+            if follows && self.shared.state().exempt_first(self.number) {
                 continue;
             }
             let woken = waiting.woken.notified();
@@ -397,6 +406,48 @@ mod tests {
             assert_eq!(one.await.unwrap(), Ok(()));
         }
         assert_eq!(budget.held(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_exempt_one_follows_at_once() {
+        let budget = MemoryBudget::new(8 << 20);
+        let begun = Instant::now();
+        let mut waiting = Vec::new();
+        let grown = (0..7).map(|_| reserved(&budget, 1 << 20));
+        for mut one in grown.collect::<Vec<_>>() {
+            waiting.push(tokio::spawn(async move {
+                let resized = one.resize(4 << 20, WAIT).await;
+                drop(one);
+                resized
+            }));
+        }
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), Ok(()));
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beyond_the_budget_the_next_exempt_one_does_not_follow_at_once() {
+        let budget = MemoryBudget::new(8 << 20);
+        let mut in_use = budget.reservation();
+        in_use.set(9 << 20);
+        let begun = Instant::now();
+        let wait = |lasts: Duration| {
+            let mut one = budget.reservation();
+            tokio::spawn(async move {
+                let resized = one.resize(1 << 20, WAIT).await;
+                tokio::time::sleep(lasts).await;
+                resized
+            })
+        };
+        let first = wait(PATIENCE / 2);
+        tokio::time::sleep(PATIENCE / 4).await;
+        let second = wait(Duration::ZERO);
+        assert_eq!(first.await.unwrap(), Ok(()));
+        assert_eq!(begun.elapsed(), PATIENCE + PATIENCE / 2);
+        assert_eq!(second.await.unwrap(), Ok(()));
+        assert_eq!(begun.elapsed(), 2 * PATIENCE + PATIENCE / 4);
     }
 
     #[tokio::test(start_paused = true)]

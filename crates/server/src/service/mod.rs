@@ -8,7 +8,6 @@ mod orphans;
 mod pieces;
 mod projection;
 mod repeats;
-mod run_memory;
 mod sweep;
 mod work;
 
@@ -35,7 +34,6 @@ pub(crate) use pieces::{Pieces, SharedTexts, held_bytes};
 pub(crate) use projection::Projection;
 use repeats::ProcessRepeats;
 pub(crate) use repeats::{ClientConnection, Delivery, Repeats, begun_at, body_of, key};
-pub(crate) use run_memory::RunMemory;
 pub use sweep::SweepCounters;
 pub(crate) use sweep::sweep;
 pub(crate) use work::{EventLog, work};

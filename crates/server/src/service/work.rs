@@ -1,14 +1,17 @@
 //! Drives a run: its events become frames, its end an answer. No client needs to be connected.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::join;
 use throughline::RunEvent;
 use throughline::agent::order::Order;
 use throughline::agent::{Run, RunError, RunFailed};
+use throughline::client::Reservation;
 use throughline_store::{Error, ErrorKind};
 
-use super::{ActiveRun, Answer, Projection, RunMemory, Unfinished};
+use super::{ActiveRun, Answer, Projection, Unfinished};
 use crate::trials::planted;
 
 /// Whether the events of a run are stored.
@@ -20,13 +23,13 @@ pub(crate) enum EventLog {
     Always,
 }
 
-/// Work until the run is over.
+/// Work until the run is over. The memory of its request is taken until then.
 pub(crate) async fn work<P: Projection>(
     begun: ActiveRun,
     run: Run<impl Order>,
     projection: impl FnOnce() -> P,
     log: EventLog,
-    mut memory: RunMemory,
+    _request: Arc<Reservation>,
 ) {
     let live = &begun.live;
     let mut frames: Vec<Bytes> = Vec::new();
@@ -46,7 +49,6 @@ pub(crate) async fn work<P: Projection>(
         }
         projection.event(&event, &mut frames);
         live.push(&mut frames);
-        memory.event(&event);
         live.has_room().await;
         next = stream.next().await;
     }

@@ -8,7 +8,7 @@ use throughline_store::{Clock, Ids, Store, SystemClock, ThreadId};
 use tokio_util::task::TaskTracker;
 
 use super::Agent;
-use crate::client::ChatClient;
+use crate::client::{ChatClient, MemoryBudget};
 use crate::prompt::Compaction;
 use crate::run::setup::{AgentSetup, Answers, BuildError, Details, OwnerOfThread, check_providers};
 use crate::run::{Calling, Limits};
@@ -46,6 +46,7 @@ pub struct AgentBuilder {
     owner: Option<OwnerOfThread>,
     as_is: bool,
     answers: Answers,
+    memory: Option<MemoryBudget>,
     approval_time: Option<Duration>,
 }
 
@@ -78,6 +79,7 @@ impl AgentBuilder {
             owner: None,
             as_is: false,
             answers: Answers::Streamed,
+            memory: None,
             approval_time: None,
         }
     }
@@ -226,6 +228,28 @@ impl AgentBuilder {
         self
     }
 
+    /// Counts what models and tools say in a budget that other parts of the process share, until the run
+    /// is over. The runs neither wait nor fail for it; the client of
+    /// [`ClientBuilder::memory`](crate::client::ClientBuilder::memory) does, which reads the answers.
+    ///
+    /// ```
+    /// use throughline::client::MemoryBudget;
+    /// use throughline::{Agent, Demo};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let budget = MemoryBudget::new(64 << 20);
+    /// let agent = Agent::builder(Demo::new()).memory(&budget).build()?;
+    /// agent.run("hello").await?;
+    /// assert_eq!(budget.held(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn memory(mut self, budget: &MemoryBudget) -> Self {
+        self.memory = Some(budget.clone());
+        self
+    }
+
     /// Sets how long an approval can be answered.
     pub fn approvals_expire_after(mut self, time: Duration) -> Self {
         self.approval_time = Some(time);
@@ -355,6 +379,7 @@ impl AgentBuilder {
             owner: self.owner,
             as_is: self.as_is,
             answers: self.answers,
+            memory: self.memory,
             approval_time: self
                 .approval_time
                 .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),

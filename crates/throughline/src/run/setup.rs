@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::limits::{BadLimit, Calling, Limits};
 use super::provider::{ContextProvider, MessageFilter};
-use crate::client::ChatClient;
+use crate::client::{ChatClient, MemoryBudget};
 use crate::prompt::Compaction;
 use crate::telemetry::Telemetry;
 use crate::thread::{HistoryPolicy, MessageStore, Owner, Threads};
@@ -60,6 +60,8 @@ pub(crate) struct AgentSetup {
     /// Whether the client is used without layers of this library.
     pub(crate) as_is: bool,
     pub(crate) answers: Answers,
+    /// Counts what its runs hold.
+    pub(crate) memory: Option<MemoryBudget>,
     /// How long an approval can be answered.
     pub(crate) approval_time: Option<Millis>,
 }

@@ -10,6 +10,7 @@ mod inbox;
 mod model;
 mod publisher;
 mod recover;
+mod run_memory;
 mod start;
 mod thread_state;
 mod tools;
@@ -35,6 +36,7 @@ use inbox::Inbox;
 use model::{CallEnd, ModelInput};
 use publisher::RunLog;
 pub(crate) use publisher::{EventBatch, NumberedEvent};
+use run_memory::RunMemory;
 use start::Plan;
 use thread_state::ThreadState;
 use tools::ToolExecution;
@@ -54,6 +56,7 @@ pub(crate) struct Driver {
     tools: ToolExecution,
     details: OutcomeDetails,
     cutoff: Cutoff,
+    memory: RunMemory,
     /// Whether a model call was cut off that leaves nothing in the history.
     was_cut: bool,
     /// Registers the run with this process. It is dropped last.
@@ -205,6 +208,7 @@ impl Driver {
             NewMessage::Results(mut message) => {
                 message.created = self.tools.round.answered_at;
                 self.note_results(&message);
+                self.memory.results(&message.contents);
                 self.add_message(message);
                 self.transcript.results_are_unsent();
             }

@@ -202,7 +202,8 @@ fn build_agent(app: &App, upstream: &Upstream) -> Result<Agent, throughline::age
     let agent = Agent::builder(Arc::clone(&upstream.client))
         .name(upstream.name.clone())
         .history(app.config.history)
-        .metrics(app.metrics.clone());
+        .metrics(app.metrics.clone())
+        .memory(&app.memory);
     app.message_stores.offer_to(agent).build()
 }
 

@@ -25,7 +25,7 @@ use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
 use crate::api::openai::items::{InputItems, KnownCall};
 use crate::error::ApiError;
 use crate::service::{
-    Answer, DetachOnDrop, EventLog, LiveRun, RunMemory, RunPhase, Unfinished, begun_at, work,
+    Answer, DetachOnDrop, EventLog, LiveRun, RunPhase, Unfinished, begun_at, work,
 };
 
 /// The run that answers a request.
@@ -75,10 +75,9 @@ impl CreateCall<'_> {
         let (streamed, stored) = (self.request.stream(), self.request.store());
         let active = app.runs.begin(self.scope, run, streamed, stored);
         let live = Arc::clone(&active.live);
-        let memory = RunMemory::new(&app.memory, Arc::clone(&self.memory));
         let projection = move || ResponseProjection::new(context, streamed);
         // The run outlives the request: the client may disconnect.
-        let work = work(active, order, projection, log, memory);
+        let work = work(active, order, projection, log, Arc::clone(&self.memory));
         let mut driven = DetachOnDrop::new(app.stopping.work(), work);
         let phase = driven.drive_until(|| live.begun()).await;
         match phase.unwrap_or(RunPhase::Over(Answer::Unfinished(Unfinished::NotStored))) {

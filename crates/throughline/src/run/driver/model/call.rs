@@ -61,6 +61,7 @@ impl Driver {
         if let Some(accepted) = self.model.accepted.take()
             && let Some(end) = self.look_up(&accepted).await
         {
+            self.count_answer(&end);
             return Ok((end, self.mark_of_looked_up()));
         }
         let offered = match call {
@@ -105,7 +106,10 @@ impl Driver {
             .await;
         crate::trials::pass("model.headers");
         let end = match sent {
-            SentCall::Over(end) => end,
+            SentCall::Over(end) => {
+                self.count_answer(&end);
+                end
+            }
             SentCall::Streaming(stream) => {
                 self.receive(stream, step, &watch)
                     .instrument(watch.span())
@@ -119,6 +123,13 @@ impl Driver {
             CallEnd::Cut(stop, _) => watch.cut(stop.as_str()),
         }
         Ok((end, mark))
+    }
+
+    /// Count an answer that came whole.
+    fn count_answer(&mut self, end: &CallEnd) {
+        if let CallEnd::Answered(response) = end {
+            self.memory.answer(response);
+        }
     }
 
     /// The mark of a call that was answered without going through the client's layers.
@@ -252,6 +263,7 @@ impl Driver {
         if self.log.events.is_stored() {
             answer.publish(&event, step, |event| self.log.publish(|| event));
         }
+        self.memory.event(&event);
         answer.fold.push(event);
         if answer.fold.is_over() {
             crate::trials::pass("model.last_chunk");

@@ -19,6 +19,7 @@ use crate::run::driver::model::{
     ModelInput, Ownership, Provided, UnstartedRun, is_by_model, providers,
 };
 use crate::run::driver::publisher::{EventPublisher, RunLog};
+use crate::run::driver::run_memory::RunMemory;
 use crate::run::driver::start::{MAX_ATTEMPTS, Plan};
 use crate::run::driver::thread_state::ThreadState;
 use crate::run::driver::tools::ToolExecution;
@@ -279,6 +280,7 @@ async fn rebuild(
         tools: ToolExecution::new(tools, context),
         details: OutcomeDetails::default(),
         cutoff: Cutoff::new(context, plan.limits.time, used),
+        memory: RunMemory::new(context.agent.memory.as_ref()),
         was_cut: false,
         plan,
         context: context.clone(),

@@ -19,6 +19,7 @@ use crate::run::driver::model::{
 };
 use crate::run::driver::publisher::{EventPublisher, RunLog};
 use crate::run::driver::recover::Carried;
+use crate::run::driver::run_memory::RunMemory;
 use crate::run::driver::thread_state::ThreadState;
 use crate::run::driver::tools::ToolExecution;
 use crate::run::driver::transcript::Transcript;
@@ -213,6 +214,7 @@ async fn prepare_and_begin(
         tools: ToolExecution::new(tools, context),
         details: OutcomeDetails::default(),
         cutoff: Cutoff::new(context, plan.limits.time, input.spent.ms),
+        memory: RunMemory::new(context.agent.memory.as_ref()),
         was_cut: false,
         plan,
         context: context.clone(),
