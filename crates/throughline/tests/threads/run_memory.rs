@@ -40,8 +40,7 @@ async fn held_of(change: impl FnOnce(AgentBuilder) -> AgentBuilder, streams: boo
     while events.next().await.is_some() {}
     assert_eq!(events.outcome().await.unwrap().text(), "done");
     assert_eq!(budget.held(), 0, "the run is over");
-    let held = held.lock().unwrap().clone();
-    held
+    held.lock().unwrap().clone()
 }
 
 #[tokio::test]

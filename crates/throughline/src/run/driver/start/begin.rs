@@ -194,7 +194,6 @@ async fn prepare_and_begin(
     let home = context.thread.home.clone();
     let recorder = Recorder::new(home, started, plan.policy.persistence, next);
     telemetry::name_run(run);
-    let node = loaded.end().map(|end| end.node);
     let mut driver = Driver {
         run,
         turn,
@@ -202,7 +201,7 @@ async fn prepare_and_begin(
             recorder,
             events: publisher,
         },
-        transcript: Transcript::new(node, first.carried, 0),
+        transcript: Transcript::new(loaded.end().map(|end| end.node), first.carried, 0),
         state: ThreadState::new(prepared.state, Some(prepared.stored_state)),
         inbox: Inbox::new(input.queue_count, first.dequeue),
         model: ModelInput {
