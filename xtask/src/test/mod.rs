@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::tool::{self, Failure};
@@ -100,6 +101,14 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         tools = Tools::provide();
         Outcome::Done(Counts::default())
     });
+    // Downloads take minutes and no processor.
+    let installing = match extent {
+        Extent::Full => Some(thread::spawn(move || {
+            let mut sdks = Installed::default();
+            (install(tools, &mut sdks), sdks)
+        })),
+        Extent::Quick => None,
+    };
     run.step("format", || tools.with_fmt(format));
     run.step("lints", || tools.with_clippy(lints));
     run.step("tidy", tidied);
@@ -111,8 +120,14 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
         output::build_tests(tools.runner(), extent)
     });
     let mut sdks = Installed::default();
-    if extent == Extent::Full {
-        run.step("SDKs", || install(tools, &mut sdks));
+    if let Some(installing) = installing {
+        run.step("SDKs", || match installing.join() {
+            Ok((outcome, installed)) => {
+                sdks = installed;
+                outcome
+            }
+            Err(_) => Outcome::Failed(Counts::ONE_FAILED, "the installation panicked".to_owned()),
+        });
     }
     run.step("tests", || {
         output::run_tests(tools.runner(), extent, &seed, &sdks)

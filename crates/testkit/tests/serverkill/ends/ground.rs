@@ -158,13 +158,27 @@ impl Ground {
         Ok(sent)
     }
 
+    /// Waits until the model was asked about a case.
+    pub(crate) fn model_was_asked(&self, code: &str) -> Result<(), String> {
+        let began = Instant::now();
+        while self.models.asked(code) == 0 {
+            if began.elapsed() > STUCK {
+                return Err(format!("the model is not asked about {code}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// Waits until the run of a key is settled; returns the milliseconds that it took.
     pub(crate) fn finished(&self, key: &str) -> Result<u128, String> {
         let began = Instant::now();
         loop {
             match self.run(key)? {
                 Some(run) if run.state.is_settled() => return Ok(began.elapsed().as_millis()),
-                _ if began.elapsed() > STUCK => return Err(format!("{key} is stuck")),
+                found if began.elapsed() > STUCK => {
+                    return Err(format!("{key} is stuck: {found:?}"));
+                }
                 _ => std::thread::sleep(Duration::from_millis(20)),
             }
         }
