@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use throughline_model::Wire;
 use throughline_server::Server;
-use throughline_store::{Approval, ApprovalFilter, Authority, Tenant};
+use throughline_store::{Approval, ApprovalFilter, Authority, RunFilter, RunId, RunState, Tenant};
 use throughline_testkit::Scratch;
 use throughline_testkit::upstream::{
     Entry, KEY, Recorded, Reply, ReplyId, Script, Upstream, entries,
@@ -214,6 +214,23 @@ impl World {
         assert_eq!(of, (0..calls.len()).collect::<Vec<_>>(), "{said:?}");
         let results = results.iter().map(|(_, text)| format!("tool: {text}"));
         results.chain(shown).collect()
+    }
+
+    /// The run that is being worked on, as soon as there is one.
+    async fn running(&self) -> RunId {
+        let scope = Authority::assume().scope(Tenant::new("local").unwrap());
+        let filter = RunFilter {
+            thread: None,
+            states: vec![RunState::Running],
+        };
+        let store = &self.server.app().store;
+        loop {
+            let listed = store.runs(&scope, &filter, None, 1).await.unwrap();
+            if let Some(run) = listed.found.first() {
+                return run.id;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn read(&self, response: &Value) -> Value {
@@ -433,4 +450,45 @@ fn b229_over_http_new_input_with_answers_is_one_run_and_comes_after_the_results(
             next.end().await;
         }
     });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_in_another_process_is_told_of_calls_whose_results_came_after_it_began_to_read() {
+    let amounts = [5];
+    let setup = Setup {
+        wire: Wire::Anthropic,
+        is_kept: true,
+        streamed: true,
+        restarts: false,
+    };
+    let world = World::new(setup, &[5]).await;
+    let (asked, ids) = world.asked(&amounts).await;
+    let held = world.scripted.hold().await;
+    let input = answers(&[(&ids[0], Answer::Yes)]);
+    let answered = world.completed(json!({"previous_response_id": asked["id"], "input": input}));
+    let other = server(&world.store, &world.upstream, &world.scripted).await;
+    let reads = async {
+        let run = world.running().await;
+        let line = format!(
+            "GET /v1/responses/resp_{}?stream=true HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+            run.to_hex()
+        );
+        let mut client = Client::to(other.address).await;
+        client.write(line.as_bytes()).await;
+        client.line_of("event: response.created").await;
+        drop(held);
+        client.line_of("event: response.completed").await;
+        let data = client.line_of("data: ").await;
+        let data: Value = serde_json::from_str(&data["data: ".len()..]).unwrap();
+        data["response"].clone()
+    };
+    let (answered, read) = tokio::join!(answered, reads);
+    assert_eq!(
+        ends(&answered),
+        [(json!({"amount": 5}), "5 at place 1".to_owned())]
+    );
+    assert_eq!(read, answered);
+    assert_eq!(world.read(&answered).await, answered);
+    end(other).await;
+    world.end().await;
 }

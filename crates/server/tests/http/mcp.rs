@@ -8,6 +8,7 @@ use throughline::tool::{Approval, Effect};
 use throughline_server::McpServers;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::http::support::{config, end, start};
 
@@ -19,6 +20,8 @@ pub(crate) struct Scripted {
     pub(crate) url: String,
     connected: Arc<AtomicUsize>,
     called: Arc<Mutex<Vec<Called>>>,
+    /// Calls of tools wait for it.
+    gate: Arc<RwLock<()>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -41,6 +44,11 @@ impl Scripted {
         called.iter().map(|(_, given)| given.clone()).collect()
     }
 
+    /// Lets no call of a tool through until the guard is dropped.
+    pub(crate) async fn hold(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.gate).write_owned().await
+    }
+
     pub(crate) async fn start() -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
@@ -49,17 +57,20 @@ impl Scripted {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let connected = Arc::new(AtomicUsize::new(0));
         let called = Arc::new(Mutex::new(Vec::new()));
+        let gate = Arc::new(RwLock::new(()));
         let counts = (Arc::clone(&connected), Arc::clone(&called));
+        let passed = Arc::clone(&gate);
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(answer(stream, counts.clone()));
+                tokio::spawn(answer(stream, counts.clone(), Arc::clone(&passed)));
             }
         });
         Self {
             url,
             connected,
             called,
+            gate,
             task,
         }
     }
@@ -68,6 +79,7 @@ impl Scripted {
 async fn answer(
     stream: TcpStream,
     (connected, called): (Arc<AtomicUsize>, Arc<Mutex<Vec<Called>>>),
+    gate: Arc<RwLock<()>>,
 ) {
     let mut stream = BufReader::new(stream);
     let mut length = 0;
@@ -101,6 +113,7 @@ async fn answer(
             {"name": "place_order", "description": "Places.", "inputSchema": {"type": "object"}},
         ]}),
         Some("tools/call") => {
+            drop(gate.read().await);
             let name = request["params"]["name"].as_str().unwrap();
             let given = request["params"]["arguments"].clone();
             let mut called = called.lock().unwrap();

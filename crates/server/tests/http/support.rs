@@ -203,6 +203,16 @@ impl Client {
         }
     }
 
+    /// The next line that begins like this.
+    pub(crate) async fn line_of(&mut self, beginning: &str) -> String {
+        loop {
+            let line = self.line().await.expect("more lines");
+            if line.starts_with(beginning) {
+                return line;
+            }
+        }
+    }
+
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.stream.read_line(&mut line).await.unwrap() {

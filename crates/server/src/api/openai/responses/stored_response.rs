@@ -135,7 +135,10 @@ async fn known_calls(
     };
     let mut said = journal.entries.iter().map(|entry| &entry.message);
     let first = journal.steps.first();
-    let took = first.is_some_and(|step| step.items == 0) || said.any(is_result);
+    let has_results = first.is_some_and(|step| step.items == 0) || said.any(is_result);
+    // A run that has not ended may have taken calls over whose results are not recorded yet: a reader
+    // that follows it to its end must know them.
+    let took = has_results || RunEnd::of(&journal.run).is_none();
     let Some(base) = journal.run.base.filter(|_| took) else {
         return Ok(Vec::new());
     };
