@@ -7,11 +7,12 @@ use throughline_compact::tokens::{self, Calibration};
 use throughline_compact::{
     BudgetUnreachable, Call, Planned, Policy, Report, Scale, ToolHistory, number_count,
 };
-use throughline_model::json::ObjectWriter;
+use throughline_model::json::{self, ObjectWriter};
 use throughline_model::{Content, Request};
 use throughline_store::Progress;
 use throughline_wire::render::{Options, TextEmbed};
 use throughline_wire::transcript::{self, Transcript};
+use throughline_wire::validate::{Profile, validate};
 use throughline_wire::{
     Converted, DecodeError, Format, Wire, convert_transcript, render_transcript,
 };
@@ -181,7 +182,12 @@ fn written(
 ) -> Converted {
     match (args.strategy, shown) {
         (Strategy::Native, MessageDisplay::Unchanged) => {
-            convert_transcript(transcript, &args.from, to)
+            let converted = convert_transcript(transcript, &args.from, to);
+            // A file that its vendor refuses is repaired like a view of it would be.
+            match is_refused(&converted, to) {
+                true => render_transcript(transcript, to, &Options::default()),
+                false => converted,
+            }
         }
         (Strategy::Native, MessageDisplay::Changed) => {
             render_transcript(transcript, to, &Options::default())
@@ -191,6 +197,18 @@ fn written(
             render_transcript(transcript, to, &options)
         }
     }
+}
+
+/// Whether `throughline validate` finds something in a converted file.
+fn is_refused(converted: &Converted, to: &Format) -> bool {
+    let Format::Vendor(wire) = to else {
+        return false;
+    };
+    let profile = Profile {
+        same_account: true,
+        ..Profile::newest(wire.clone())
+    };
+    json::parse(&converted.output).is_ok_and(|output| !validate(&output, &profile).is_empty())
 }
 
 /// `{"output","report","losses","repairs"}`

@@ -12,7 +12,7 @@ use crate::report::{DigestCounts, Trigger};
 pub const EPOCH_VERSION: u64 = 1;
 
 /// The version of the text of digests; a block made by another version stays as it is.
-pub const DIGEST_VERSION: u64 = 2;
+pub const DIGEST_VERSION: u64 = 3;
 
 /// One message of a view that stands for a range of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -25,6 +25,10 @@ pub struct Block {
     pub last: u64,
     /// Messages of the record that stand before the text in full.
     pub kept: Vec<u64>,
+    /// Results of these messages that are not shown.
+    pub left_out: Vec<LeftOut>,
+    /// Whether these messages show files that are being worked on: the next epoch chooses anew.
+    pub working: bool,
     /// The digest of the covered messages; empty if there is nothing to digest.
     pub text: String,
     /// Units of the text.
@@ -43,13 +47,22 @@ pub struct Block {
     pub sources: Vec<String>,
 }
 
-/// A result of the tail that is shown in part.
+/// A message that is shown in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortened {
-    /// The message that holds the result.
+    /// The message.
     pub seq: u64,
-    /// Units that each of its results may have.
+    /// Units that each of its results may have, or each of its texts if it is a request.
     pub cap: u64,
+}
+
+/// A result that a group in full does not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// The message of the result.
+    pub seq: u64,
+    /// Which of its contents the result is, from zero.
+    pub content: u64,
 }
 
 /// One compaction of one conversation: everything that a view needs beside the record.
@@ -69,6 +82,8 @@ pub struct Epoch {
     pub blocks: Vec<Arc<Block>>,
     /// Results of the tail that are shown in part.
     pub shortened: Vec<Shortened>,
+    /// Requests that are shown in part, before the tail and in it.
+    pub shortened_requests: Vec<Shortened>,
     /// Messages that were pinned by hand.
     pub pinned: Vec<u64>,
     /// The hash of the policy.
@@ -118,6 +133,13 @@ impl Block {
             .number("first", self.first)
             .number("last", self.last);
         numbers(object.key("kept"), self.kept.iter().copied());
+        if !self.left_out.is_empty() {
+            let pairs = self.left_out.iter().map(|one| [one.seq, one.content]);
+            write_pairs(object.key("left_out"), pairs);
+        }
+        if self.working {
+            object.bool("working", true);
+        }
         object
             .str("text", &self.text)
             .number("units", self.units)
@@ -152,6 +174,14 @@ impl Block {
             first: required(&mut fields, "first", path)?,
             last: required(&mut fields, "last", path)?,
             kept: read_numbers(&mut fields, "kept", path)?,
+            left_out: read_pairs(&mut fields, "left_out", path)?
+                .into_iter()
+                .map(|[seq, content]| LeftOut { seq, content })
+                .collect(),
+            working: fields
+                .get("working")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
             text: fields.required_str("text")?,
             units: fields.number("units")?.unwrap_or_default(),
             groups: fields.number("groups")?.unwrap_or_default(),
@@ -198,11 +228,16 @@ impl Epoch {
             block.write(blocks.slot());
         }
         blocks.end();
-        let mut shortened = ArrayWriter::new(object.key("shortened"));
-        for one in &self.shortened {
-            numbers(shortened.slot(), [one.seq, one.cap]);
+        let pairs = |list: &[Shortened]| {
+            list.iter()
+                .map(|one| [one.seq, one.cap])
+                .collect::<Vec<_>>()
+        };
+        write_pairs(object.key("shortened"), pairs(&self.shortened).into_iter());
+        if !self.shortened_requests.is_empty() {
+            let requests = pairs(&self.shortened_requests).into_iter();
+            write_pairs(object.key("shortened_requests"), requests);
         }
-        shortened.end();
         numbers(object.key("pinned"), self.pinned.iter().copied());
         object
             .str("policy_hash", &self.policy_hash)
@@ -244,20 +279,12 @@ impl Epoch {
                 blocks
             }
         };
-        let mut shortened = Vec::new();
-        for pair in fields
-            .get("shortened")
-            .and_then(Value::as_array)
-            .unwrap_or_default()
-        {
-            let Some([seq, cap]) = pair.as_array() else {
-                return Err(corrupt(&path.key("shortened"), "a pair of numbers", pair));
-            };
-            let (Some(seq), Some(cap)) = (seq.as_u64(), cap.as_u64()) else {
-                return Err(corrupt(&path.key("shortened"), "a pair of numbers", pair));
-            };
-            shortened.push(Shortened { seq, cap });
-        }
+        let mut shortened = |key| -> Result<Vec<Shortened>, StoredError> {
+            let pairs = read_pairs(&mut fields, key, &path)?.into_iter();
+            Ok(pairs.map(|[seq, cap]| Shortened { seq, cap }).collect())
+        };
+        let (shortened, shortened_requests) =
+            (shortened("shortened")?, shortened("shortened_requests")?);
         let reason = fields.required_str("reason")?;
         Ok(Self {
             no: required(&mut fields, "no", &path)?,
@@ -265,6 +292,7 @@ impl Epoch {
             upto_seq: required(&mut fields, "upto_seq", &path)?,
             blocks,
             shortened,
+            shortened_requests,
             pinned: read_numbers(&mut fields, "pinned", &path)?,
             policy_hash: fields.required_str("policy_hash")?,
             digest_version: required(&mut fields, "digest_version", &path)?,
@@ -292,6 +320,33 @@ fn numbers(out: &mut String, list: impl IntoIterator<Item = u64>) {
         array.raw(&number.to_string());
     }
     array.end();
+}
+
+fn write_pairs(out: &mut String, pairs: impl Iterator<Item = [u64; 2]>) {
+    let mut array = ArrayWriter::new(out);
+    for pair in pairs {
+        numbers(array.slot(), pair);
+    }
+    array.end();
+}
+
+fn read_pairs(
+    fields: &mut Fields<'_, '_>,
+    key: &str,
+    path: &Path<'_>,
+) -> Result<Vec<[u64; 2]>, StoredError> {
+    let pairs = fields.get(key).and_then(Value::as_array);
+    let read = |pair: &Value<'_>| {
+        let bad = || corrupt(&path.key(key), "a pair of numbers", pair);
+        let Some([one, two]) = pair.as_array() else {
+            return Err(bad());
+        };
+        match (one.as_u64(), two.as_u64()) {
+            (Some(one), Some(two)) => Ok([one, two]),
+            _ => Err(bad()),
+        }
+    };
+    pairs.unwrap_or_default().iter().map(read).collect()
 }
 
 fn strings(out: &mut String, list: &[String]) {

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use throughline_model::{Body, HeapSize, Message, Pairing, Role};
 
+use crate::read_back::is_read_back;
+
 /// What a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupKind {
@@ -11,6 +13,8 @@ pub enum GroupKind {
     System,
     /// Texts of a user.
     User,
+    /// What an earlier view showed in place of other messages: a digest, a quoted result.
+    Digest,
     /// Texts of the model without calls.
     Assistant,
     /// Calls with their results, the text beside them and the reasoning bound to them.
@@ -55,7 +59,11 @@ impl Group {
     pub fn is_tools(&self) -> bool {
         match self.kind {
             GroupKind::Tools | GroupKind::Result => true,
-            GroupKind::System | GroupKind::User | GroupKind::Assistant | GroupKind::Other => false,
+            GroupKind::System
+            | GroupKind::User
+            | GroupKind::Digest
+            | GroupKind::Assistant
+            | GroupKind::Other => false,
         }
     }
 }
@@ -195,6 +203,7 @@ impl Grouping {
             let kind = match (&message.role, calls) {
                 (_, 1..) => GroupKind::Tools,
                 (Role::System | Role::Developer, 0) => GroupKind::System,
+                (Role::User, 0) if is_read_back(message) => GroupKind::Digest,
                 (Role::User, 0) => GroupKind::User,
                 (Role::Assistant, 0) => GroupKind::Assistant,
                 (Role::Tool, 0) => GroupKind::Result,

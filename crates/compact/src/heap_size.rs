@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_model::{HeapSize, Message};
 
-use crate::epoch::{Block, Epoch, Shortened};
+use crate::epoch::{Block, Epoch, LeftOut, Shortened};
 use crate::facts::{Facts, Line};
 use crate::group::{ContentGroup, Group, Member, MessageGroups};
 use crate::history::ToolHistory;
@@ -25,7 +25,9 @@ impl HeapSize for ToolHistory {
             + self.late.heap_size()
             + self.pins.heap_size()
             + self.frame.kept.heap_size()
+            + self.frame.left_out.heap_size()
             + self.frame.shortened.heap_size()
+            + self.frame.requests.heap_size()
             + self.view.messages.capacity() * size_of::<Arc<Message>>()
     }
 }
@@ -81,6 +83,7 @@ impl HeapSize for Line {
             + self.head.heap_size()
             + self.size.heap_size()
             + self.rest.heap_size()
+            + self.errors.heap_size()
             + self.names.heap_size()
     }
 }
@@ -89,6 +92,7 @@ impl HeapSize for Epoch {
     fn heap_size(&self) -> usize {
         self.blocks.heap_size()
             + self.shortened.heap_size()
+            + self.shortened_requests.heap_size()
             + self.pinned.heap_size()
             + self.policy_hash.heap_size()
             + self.prefix.heap_size()
@@ -97,7 +101,16 @@ impl HeapSize for Epoch {
 
 impl HeapSize for Block {
     fn heap_size(&self) -> usize {
-        self.kept.heap_size() + self.text.heap_size() + self.sources.heap_size()
+        self.kept.heap_size()
+            + self.left_out.heap_size()
+            + self.text.heap_size()
+            + self.sources.heap_size()
+    }
+}
+
+impl HeapSize for LeftOut {
+    fn heap_size(&self) -> usize {
+        0
     }
 }
 

@@ -158,7 +158,7 @@ impl ToolHistory {
 
     /// Units of the view.
     pub fn units(&self) -> u64 {
-        self.view.units
+        self.view.size()
     }
 
     /// Units of the tool history in the view, digests included.

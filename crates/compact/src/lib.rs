@@ -40,6 +40,7 @@ mod narrative;
 mod narrative_outcome;
 mod plan;
 mod policy;
+mod read_back;
 mod recall;
 mod record;
 mod report;
@@ -52,7 +53,7 @@ mod view;
 mod view_settings;
 
 pub use category::{Annotations, Category};
-pub use epoch::{Block, DIGEST_VERSION, EPOCH_VERSION, Epoch, Shortened};
+pub use epoch::{Block, DIGEST_VERSION, EPOCH_VERSION, Epoch, LeftOut, Shortened};
 pub use facts::{Digest, DigestCall};
 pub use group::{Group, GroupKind, Member};
 pub use history::ToolHistory;

@@ -3,6 +3,7 @@
 use throughline_model::json::{ArrayWriter, ObjectWriter, Value, push_string};
 
 use crate::epoch::Block;
+use crate::read_back::SUMMARY;
 use crate::tokens;
 
 /// What a model wrote about a part of a record, as far as the record bears it out.
@@ -53,10 +54,7 @@ impl Narrative {
 
     /// The header before the text, so that a reader does not take it for the record.
     fn header(&self) -> String {
-        format!(
-            "[Summary of #{} to #{} in a model's words; what was recorded goes before it.]",
-            self.first, self.last
-        )
+        format!("[Summary of #{} to #{} {SUMMARY}", self.first, self.last)
     }
 
     pub(crate) fn block(&self, epoch: u64) -> Block {

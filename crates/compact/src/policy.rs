@@ -238,8 +238,8 @@ pub struct Call {
     pub overhead: u64,
     /// Tokens of this model for each unit.
     pub scale: Scale,
-    /// Calls that wait for an approval or for the client, by the number of their message. What
-    /// waits is never digested, and nothing after it is.
+    /// Calls that wait for an approval or for the client, by the number of their message. A round
+    /// that waits is never digested.
     pub open: Vec<u64>,
 }
 

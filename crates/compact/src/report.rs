@@ -58,7 +58,7 @@ pub enum UnchangedReason {
     FewCalls,
     /// Everything that is old enough is digested already.
     NothingOlder,
-    /// A call that waits stands before everything that could be digested.
+    /// Everything that is old enough to be digested waits.
     OpenCall,
     /// The view would not have become smaller by enough.
     SmallGain,

@@ -4,22 +4,34 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use throughline_model::{Body, Content, Message, Output, Role, Source, ToolResult};
+use throughline_model::{
+    Body, Content, Message, Outcome, Output, Pairing, Role, Source, ToolResult,
+};
 
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, LeftOut, Shortened};
 use crate::facts::outcome::mark;
 use crate::group::{ContentDisplay, ContentGroup, MessageGroups};
+use crate::read_back::{LATE_RESULT, RESULT_ALONE};
 use crate::record::{Entry, Record};
 use crate::shorten::shorten;
 use crate::text;
 use crate::tokens;
 use crate::trials::planted;
 
+/// About what rendering adds for a call without a result: one that says so.
+pub(crate) const MISSING_RESULT: u64 = 28;
+
+/// About what rendering adds for a result without output that is not `ok`.
+const NAMED_OUTCOME: u64 = 16;
+
 /// Messages as they are shown, and their size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) messages: Vec<Arc<Message>>,
-    pub(crate) units: u64,
+    /// Units of the messages.
+    units: u64,
+    /// Units of what rendering adds.
+    added: u64,
     /// How many messages stand before the tail.
     pub(crate) head: usize,
     /// Units of tool history, blocks included.
@@ -35,8 +47,12 @@ pub(crate) struct Frame {
     pub(crate) upto: usize,
     /// Groups that are shown in full though they began before the cut.
     pub(crate) kept: BTreeSet<usize>,
+    /// Results that these groups do not show, by the place of their message.
+    pub(crate) left_out: BTreeMap<usize, Vec<LeftOut>>,
     /// Units that results of a message may have, by its place.
     pub(crate) shortened: BTreeMap<usize, u64>,
+    /// Units that texts of a request may have, by its place.
+    pub(crate) requests: BTreeMap<usize, u64>,
     /// Units that any result may have.
     pub(crate) single: u64,
 }
@@ -52,15 +68,25 @@ impl Frame {
         };
         let kept = epoch.blocks.iter().flat_map(|block| &block.kept);
         let kept = kept.flat_map(|seq| groups_from(record, *seq)).collect();
-        let shortened = epoch.shortened.iter();
-        let shortened = shortened
-            .filter_map(|one| Some((record.exactly(one.seq)?, one.cap)))
-            .collect();
+        let mut left_out: BTreeMap<usize, Vec<LeftOut>> = BTreeMap::new();
+        for one in epoch.blocks.iter().flat_map(|block| &block.left_out) {
+            if let Some(place) = record.exactly(one.seq) {
+                left_out.entry(place).or_default().push(*one);
+            }
+        }
+        let by_place = |all: &[Shortened]| {
+            let places = all
+                .iter()
+                .map(|one| Some((record.exactly(one.seq)?, one.cap)));
+            places.flatten().collect()
+        };
         Self {
             cut: record.place(epoch.cut_seq),
             upto: record.place(epoch.upto_seq.saturating_add(1)),
             kept,
-            shortened,
+            left_out,
+            shortened: by_place(&epoch.shortened),
+            requests: by_place(&epoch.shortened_requests),
             single,
         }
     }
@@ -108,12 +134,33 @@ impl View {
         hasher.finalize().to_hex().to_string()
     }
 
+    /// Units of all that is sent: the messages and what rendering adds.
+    pub(crate) fn size(&self) -> u64 {
+        self.units + self.added
+    }
+
     pub(crate) fn add(&mut self, message: Arc<Message>, units: u64) {
         self.units += units;
+        for content in &message.contents {
+            match &content.body {
+                Body::ToolCall(_) if !planted("compact-placeholders-uncounted") => {
+                    self.added += MISSING_RESULT;
+                }
+                Body::ToolResult(result) => {
+                    if result.pairing() == Pairing::Answers {
+                        self.added = self.added.saturating_sub(MISSING_RESULT);
+                    }
+                    if result.output == Output::None && result.outcome != Outcome::Ok {
+                        self.added += NAMED_OUTCOME;
+                    }
+                }
+                _ => {}
+            }
+        }
         self.messages.push(message);
     }
 
-    /// A group that is shown in full though it is old.
+    /// A group that is shown though it is old.
     fn add_kept(&mut self, record: &Record, at: usize, frame: &Frame) {
         let group = &record.groups()[at];
         for member in &group.members {
@@ -121,20 +168,29 @@ impl View {
                 continue;
             }
             let entry = &record.entries()[member.place];
-            let units = match &member.contents {
-                None => {
-                    self.add(Arc::clone(&entry.message), entry.units.into());
-                    u64::from(entry.units)
-                }
-                Some(contents) => {
-                    let contents = contents.iter();
-                    let contents = contents.filter_map(|at| entry.message.contents.get(*at));
-                    let mut message = bare(&entry.message);
-                    message.contents = contents.cloned().collect();
-                    let units = tokens::units(&message).into();
-                    self.add(Arc::new(message), units);
-                    units
-                }
+            let caps = MessageCaps::of(member.place, frame);
+            let left_out = frame.left_out.get(&member.place);
+            let in_part = left_out.is_some() || caps.shorten(entry);
+            let units = if member.contents.is_none() && !in_part {
+                self.add(Arc::clone(&entry.message), entry.units.into());
+                u64::from(entry.units)
+            } else {
+                let contents = &entry.message.contents;
+                let shown = |at: usize| {
+                    let content = contents.get(at)?;
+                    let mut left_out = left_out.into_iter().flatten();
+                    let is_left_out = left_out.any(|one| one.content == at as u64);
+                    let mark = is_left_out.then(|| without_output(content, entry.seq));
+                    Some(mark.unwrap_or_else(|| caps.content(content, entry.seq)))
+                };
+                let mut message = bare(&entry.message);
+                message.contents = match &member.contents {
+                    None => (0..contents.len()).filter_map(shown).collect(),
+                    Some(some) => some.iter().copied().filter_map(shown).collect(),
+                };
+                let units = tokens::units(&message).into();
+                self.add(Arc::new(message), units);
+                units
             };
             if group.is_tools() {
                 self.tool_units += units;
@@ -161,7 +217,8 @@ impl View {
             return false;
         };
         let folded = record.groups()[group].first() < frame.cut;
-        if (folded && !planted("compact-result-alone")) || results_over(entry, cap(place, frame)) {
+        let shortens = MessageCaps::of(place, frame).shorten(entry);
+        if (folded && !planted("compact-result-alone")) || shortens {
             return false;
         }
         self.add(Arc::clone(&entry.message), entry.units.into());
@@ -170,6 +227,7 @@ impl View {
 
     fn add_parts(&mut self, record: &Record, place: usize, frame: &Frame) {
         let entry = &record.entries()[place];
+        let caps = MessageCaps::of(place, frame);
         let mut shown = bare(&entry.message);
         let mut quoted = Vec::new();
         for (at, content) in entry.message.contents.iter().enumerate() {
@@ -187,27 +245,13 @@ impl View {
                 // A block or a kept group has it already.
                 (ContentDisplay::Plain | ContentDisplay::Orphan, _) if old => {}
                 (ContentDisplay::Orphan, Some(result)) => {
-                    quoted.push(quote(
-                        result,
-                        "Result without a call",
-                        entry.seq,
-                        frame.single,
-                    ));
+                    quoted.push(quote(result, RESULT_ALONE, entry.seq, frame.single));
                 }
                 (ContentDisplay::Plain, Some(result)) if folded => {
-                    quoted.push(quote(result, "Late result", entry.seq, frame.single));
+                    quoted.push(quote(result, LATE_RESULT, entry.seq, frame.single));
                 }
-                (ContentDisplay::Plain, Some(result)) => {
-                    let mut content = content.clone();
-                    if let Some(short) = shorter(result, cap(place, frame), entry.seq) {
-                        content.body = Body::ToolResult(short);
-                        // The vendor's own form would still have all of it.
-                        content.vendor = None;
-                    }
-                    shown.contents.push(content);
-                }
-                (ContentDisplay::Plain | ContentDisplay::Orphan, None) => {
-                    shown.contents.push(content.clone());
+                (ContentDisplay::Plain, _) | (ContentDisplay::Orphan, None) => {
+                    shown.contents.push(caps.content(content, entry.seq));
                 }
             }
         }
@@ -240,20 +284,59 @@ fn bare(message: &Message) -> Message {
     }
 }
 
-fn cap(place: usize, frame: &Frame) -> u64 {
-    let own = frame.shortened.get(&place).copied();
-    own.map_or(frame.single, |own| own.min(frame.single))
+/// Units that parts of one message may have.
+#[derive(Clone, Copy)]
+struct MessageCaps {
+    /// Each result.
+    result: u64,
+    /// Each text, if it is a request that gives way.
+    request: Option<u64>,
 }
 
-/// Whether a result of the message is larger than the cap.
-fn results_over(entry: &Entry, cap: u64) -> bool {
-    if u64::from(entry.units) <= cap {
-        return false;
+impl MessageCaps {
+    fn of(place: usize, frame: &Frame) -> Self {
+        let own = frame.shortened.get(&place).copied();
+        Self {
+            result: own.map_or(frame.single, |own| own.min(frame.single)),
+            request: frame.requests.get(&place).copied(),
+        }
     }
-    let results = entry.message.contents.iter();
-    results
-        .filter_map(Content::as_tool_result)
-        .any(|result| over(result, cap).is_some())
+
+    /// Whether a part of the message is larger.
+    fn shorten(&self, entry: &Entry) -> bool {
+        let least = self.request.map_or(self.result, |own| own.min(self.result));
+        if u64::from(entry.units) <= least {
+            return false;
+        }
+        let contents = entry.message.contents.iter();
+        contents.into_iter().any(|content| match &content.body {
+            Body::ToolResult(result) => over(result, self.result).is_some(),
+            Body::Text(text) => self.request.is_some_and(|cap| is_over(&text.text, cap)),
+            _ => false,
+        })
+    }
+
+    /// A content, in part if it is larger.
+    fn content(&self, content: &Content, seq: u64) -> Content {
+        let body = match (&content.body, self.request) {
+            (Body::ToolResult(result), _) => {
+                shorter(result, self.result, seq).map(Body::ToolResult)
+            }
+            (Body::Text(text), Some(cap)) if is_over(&text.text, cap) => {
+                let mut text = text.clone();
+                text.text = shorten(&text.text, cap, seq, Outcome::Ok);
+                Some(Body::Text(text))
+            }
+            _ => None,
+        };
+        let mut content = content.clone();
+        if let Some(body) = body {
+            content.body = body;
+            // The vendor's own form would still have all of it.
+            content.vendor = None;
+        }
+        content
+    }
 }
 
 /// The text of a result, if it can be shown in part: media must stay beside its text.
@@ -274,8 +357,13 @@ pub(crate) fn text_size(result: &ToolResult) -> Option<u64> {
 /// The text of a result that is larger than a cap.
 fn over(result: &ToolResult, cap: u64) -> Option<Cow<'_, str>> {
     let text = divisible(result)?;
+    is_over(&text, cap).then_some(text)
+}
+
+/// Whether a text has more units.
+fn is_over(text: &str, cap: u64) -> bool {
     // A token has at least one byte.
-    (text.len() as u64 > cap && u64::from(tokens::text_units(&text)) > cap).then_some(text)
+    text.len() as u64 > cap && u64::from(tokens::text_units(text)) > cap
 }
 
 fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {
@@ -284,6 +372,18 @@ fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {
     let mut result = result.clone();
     result.output = Output::Text(short);
     Some(result)
+}
+
+/// A result with a mark in place of its output.
+fn without_output(content: &Content, seq: u64) -> Content {
+    let mut content = content.clone();
+    if let Body::ToolResult(result) = &mut content.body {
+        let ended = mark(result.outcome);
+        result.output = Output::Text(format!("[left out, all of it is #{seq}{ended}]"));
+        // The vendor's own form would still have all of it.
+        content.vendor = None;
+    }
+    content
 }
 
 /// A result as text that no vendor takes for one, with its outcome unless that is `ok`.

@@ -8,9 +8,10 @@ use super::input::{CandidateLine, DigestInput};
 use crate::category::Category;
 use crate::facts::call::changed;
 use crate::facts::{Line, LineKind};
-use crate::policy::Caps;
-use crate::text;
 use crate::trials::planted;
+
+/// Distinct errors of the failures that one line stands for.
+const MOST_ERRORS: usize = 8;
 
 /// What lines must have in common to become one: their class, how they ended, what they are about.
 type MergeKey = (u8, (Option<Outcome>, bool, Option<i64>), Box<str>);
@@ -24,6 +25,7 @@ pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
             line: line.clone(),
             times: 1,
             reads: 0,
+            unresolved: job.successes.is_unresolved(line),
             after_failure: false,
             taken: false,
             names: Vec::new(),
@@ -34,7 +36,7 @@ pub(super) fn collapse(job: &DigestInput<'_>) -> Vec<CandidateLine> {
                 .and_then(|at| choices.get_mut(*at))
                 .and_then(Option::take)
             {
-                merge(&mut choice, earlier, job.caps);
+                merge(&mut choice, earlier);
             }
             seen.insert(same, choices.len());
         }
@@ -82,7 +84,7 @@ fn merge_key(line: &Line, ledger: bool) -> Option<MergeKey> {
 }
 
 /// Merge an earlier line into the later one with the same outcome.
-fn merge(later: &mut CandidateLine, earlier: CandidateLine, caps: &Caps) {
+fn merge(later: &mut CandidateLine, earlier: CandidateLine) {
     let reads = |choice: &CandidateLine| choice.line.kind == LineKind::Call(Category::Read);
     later.names_from(&earlier);
     match (reads(&earlier), reads(later)) {
@@ -113,13 +115,11 @@ fn merge(later: &mut CandidateLine, earlier: CandidateLine, caps: &Caps) {
                 _ => None,
             };
             resize(&mut later.line);
-            let quoted = &earlier.line.rest;
-            let well = later.line.is_ok() && !later.line.failed();
-            if !well && !quoted.is_empty() && later.line.rest != *quoted {
-                // What went wrong first is often what the last error is about, and its first line is
-                // not always the one that tells.
-                let first = text::start(quoted, 2 * caps.error_line).trim_end();
-                later.line.rest.push_str(&format!(" (before{first})"));
+            // What went wrong first is often what the last error is about.
+            for error in earlier.line.errors {
+                if later.line.errors.len() < MOST_ERRORS && !later.line.errors.contains(&error) {
+                    later.line.errors.push(error);
+                }
             }
         }
     }
@@ -190,6 +190,8 @@ fn mark_stale(choices: &mut [CandidateLine]) {
         let later = |all: &HashMap<Box<str>, u64>| all.get(key).is_some_and(|seq| *seq > line.seq);
         if later(&written) {
             line.rest.push_str(", changed since");
+            // Its lines are others now.
+            line.names.iter_mut().for_each(|name| name.line = 0);
         } else if later(&perhaps) {
             line.rest.push_str(", may have changed since");
         }

@@ -12,16 +12,19 @@ mod tests;
 mod write;
 
 use crate::facts::LineKind;
+use crate::read_back::HEADER;
 use crate::report::DigestCounts;
 use crate::tokens;
 
-use input::{CandidateLine, Detail, HEADER};
+use input::{CandidateLine, Detail};
 
 pub(crate) use input::DigestInput;
 pub(crate) use names::VisibleNames;
 
 /// Percent of the room that requests take at most before files and failures have theirs.
 const REQUESTS: u64 = 40;
+/// Percent of all room that failures take at most before all else.
+pub(crate) const FAILURES: u64 = 75;
 /// Percent of the room that statements of the model may take.
 const STATEMENTS: u64 = 13;
 
@@ -44,7 +47,27 @@ pub(crate) fn write_digest(job: &DigestInput<'_>, visible: &mut VisibleNames) ->
     }
     let spent = write::units(&choices, detail, job);
     let also = names::choose(job, &mut choices, visible, spent);
+    fill_up(job, &mut choices, detail, &also);
     finish(job, &mut choices, detail, &also)
+}
+
+/// Units that the failures of a digest need, at the lowest level of detail, with its header.
+pub(crate) fn units_of_failures(job: &DigestInput<'_>) -> u64 {
+    let choices = collapse::collapse(job);
+    let failures = choices.iter().filter(|choice| choice.unresolved);
+    let units = |choice| {
+        let line = write::plain(choice, Detail::Bare, job.caps);
+        u64::from(tokens::text_units(&line)) + 1
+    };
+    match failures.map(units).sum() {
+        0 => 0,
+        lines => lines + header_units(),
+    }
+}
+
+/// Units of what a digest opens with.
+fn header_units() -> u64 {
+    u64::from(tokens::text_units(HEADER)) + 2
 }
 
 /// Take lines as long as there is room for them; returns the level of detail.
@@ -55,8 +78,7 @@ fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail 
         }
         return Detail::Full;
     };
-    let header = u64::from(tokens::text_units(HEADER)) + 2;
-    let room = room.saturating_sub(header);
+    let room = room.saturating_sub(header_units());
     let cost = |choice: &CandidateLine, detail: Detail| {
         u64::from(tokens::text_units(&write::plain(choice, detail, job.caps))) + 1
     };
@@ -85,8 +107,11 @@ fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail 
             spent
         };
     // Where not all fits, no class of what must not be lost takes the room of the others.
+    let failures = job.failures.saturating_sub(header_units());
+    let failures = failures.max(room * 6 / 10).min(room);
+    let spent = take(choices, failures, &|choice| choice.unresolved);
     let request = |choice: &CandidateLine| choice.line.kind == LineKind::Request;
-    take(choices, room * REQUESTS / 100, &request);
+    take(choices, (spent + room * REQUESTS / 100).min(room), &request);
     let other = |choice: &CandidateLine| choice.protected() && !request(choice);
     take(choices, room, &other);
     take(choices, room, &CandidateLine::protected);
@@ -96,6 +121,31 @@ fn choose_lines(job: &DigestInput<'_>, choices: &mut [CandidateLine]) -> Detail 
     let limit = (spent + room * STATEMENTS / 100).min(room * 3 / 4);
     take(choices, limit, &is_statement);
     detail
+}
+
+/// Take more lines of calls, newest first, in the room that names have left.
+fn fill_up(
+    job: &DigestInput<'_>,
+    choices: &mut [CandidateLine],
+    detail: Detail,
+    also: &[crate::names::NameUse],
+) {
+    let Some(room) = job.room else { return };
+    let taken: Vec<CandidateLine> = choices.iter().filter(|one| one.taken).cloned().collect();
+    let text = write::text(job, &taken, detail, also);
+    let mut left = room.saturating_sub(tokens::text_units(&text).into());
+    for choice in choices.iter_mut().rev() {
+        if choice.taken || !matches!(choice.line.kind, LineKind::Call(_)) {
+            continue;
+        }
+        let line = write::plain(choice, detail, job.caps);
+        let cost = u64::from(tokens::text_units(&line)) + 1;
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        choice.taken = true;
+    }
 }
 
 fn finish(

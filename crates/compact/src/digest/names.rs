@@ -117,7 +117,9 @@ fn candidates(
             }
             candidates.push(Candidate {
                 worth,
-                cost: u64::from(tokens::text_units(shown(entry))) + 1,
+                cost: u64::from(tokens::text_units(shown(entry)))
+                    + 1
+                    + line_number(name).map_or(0, |_| LINE_NUMBER),
                 choice: at,
                 name: *name,
             });
@@ -125,6 +127,14 @@ fn candidates(
     }
     candidates
 }
+
+/// The line of a file where a name is defined, or a search found it.
+pub(super) fn line_number(name: &NameUse) -> Option<u32> {
+    (name.line > 0).then_some(name.line)
+}
+
+/// Units of a number of a line and the colon before it.
+const LINE_NUMBER: u64 = 2;
 
 /// How a name is written among others: of a long path the last two components.
 pub(super) fn shown(entry: &crate::names::NameEntry) -> &str {

@@ -31,6 +31,7 @@ fn choice(category: Category, outcome: Option<Outcome>, times: u32) -> Candidate
         line,
         times,
         reads: 0,
+        unresolved: false,
         after_failure: false,
         taken: true,
         names: Vec::new(),

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use super::input::{CandidateLine, Detail, DigestInput, HEADER, LEDGER};
+use super::input::{CandidateLine, Detail, DigestInput};
 use super::names;
 use crate::category::Category;
 use crate::facts::outcome::Wording;
 use crate::facts::{Line, LineKind};
 use crate::names::NameUse;
 use crate::policy::Caps;
+use crate::read_back::{HEADER, LEDGER};
 use crate::text;
 use crate::tokens;
 use crate::trials::planted;
@@ -97,6 +98,9 @@ fn list<'a>(
         out.push_str(if first { word } else { "," });
         out.push(' ');
         out.push_str(names::shown(entry));
+        if let Some(line) = names::line_number(name) {
+            let _ = write!(out, ":{line}");
+        }
         first = false;
     }
 }
@@ -126,12 +130,32 @@ pub(super) fn plain(choice: &CandidateLine, detail: Detail, caps: &Caps) -> Stri
         out.push_str(&line.size);
     }
     out.push_str(&ended);
-    clipped(&mut out, &line.rest, rest);
+    if choice.unresolved {
+        errors(&mut out, line, detail);
+    } else {
+        clipped(&mut out, &line.rest, rest);
+    }
     if choice.reads > 0 {
         let _ = write!(out, ", read ×{}", choice.reads);
     }
     let _ = write!(out, " #{}]", line.seq);
     out
+}
+
+/// What failed, and was not resolved since: the first line about each error, whatever the detail.
+fn errors(out: &mut String, line: &Line, detail: Detail) {
+    let mut said = String::new();
+    if detail == Detail::Full || line.errors.is_empty() {
+        said.push_str(&line.rest);
+    }
+    for error in &line.errors {
+        if said.is_empty() {
+            let _ = write!(said, ": {error}");
+        } else if !said.contains(error.as_str()) {
+            let _ = write!(said, " (before: {error})");
+        }
+    }
+    out.push_str(&said);
 }
 
 /// Bytes that the count of lines has at most on a short line.

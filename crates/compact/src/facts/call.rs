@@ -51,6 +51,7 @@ fn quote(line: &mut Line, ended: CallEnd, output: &str, caps: &Caps) {
         }
         if !found.is_empty() && !planted("compact-error-left-out") {
             line.rest = format!(": {}", found.join(" | "));
+            line.errors = found.into_iter().take(1).collect();
         }
         return;
     }
@@ -245,7 +246,9 @@ fn query(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, output: &str
 
 fn other(line: &mut Line, called: &DigestCall<'_>, args: &Args<'_>, output: &str, caps: &Caps) {
     let verb = line.verb("Called", "call");
-    line.head = format!("{verb} {}({})", name(called), args.short(200));
+    let subject = format!("{}({})", name(called), args.short(200));
+    line.head = format!("{verb} {subject}");
+    line.key = Some(subject.into());
     if called.category == Category::Plan {
         // A plan is sent whole again, or the state of one of its parts is.
         let part = args.part().unwrap_or_default();

@@ -32,11 +32,15 @@ pub(crate) struct Line {
     pub(crate) own: bool,
     /// What is quoted of the output, with what joins it to the words before.
     pub(crate) rest: String,
+    /// The first line about an error, of each failure that it stands for; its own first.
+    pub(crate) errors: Vec<String>,
     /// A read's lines, from and to.
     pub(crate) range: Option<(u64, u64)>,
     /// A write's lines, added and taken away.
     pub(crate) changed: (u64, u64),
     pub(crate) names: Vec<NameUse>,
+    /// The result of a call: the place of its message in the record, and the content.
+    pub(crate) result: Option<(usize, usize)>,
 }
 
 impl Line {
@@ -50,9 +54,11 @@ impl Line {
             ended: None,
             own: false,
             rest: String::new(),
+            errors: Vec::new(),
             range: None,
             changed: (0, 0),
             names: Vec::new(),
+            result: None,
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod errors;
 mod line;
 pub(crate) mod outcome;
 mod result;
+mod successes;
 
 use throughline_model::{Body, Content, Message, ToolCall, occurrence_in};
 
@@ -14,12 +15,14 @@ use crate::category::{Annotations, Category, classify};
 use crate::group::{Group, GroupKind};
 use crate::names::NameIndex;
 use crate::policy::Policy;
+use crate::read_back::is_read_back;
 use crate::record::Record;
 use crate::text;
 
 pub use digest_call::{Digest, DigestCall};
 pub(crate) use line::{Line, LineKind};
 pub(crate) use outcome::CallEnd;
+pub(crate) use successes::Successes;
 
 /// What is known of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -55,7 +58,7 @@ impl FactReader<'_> {
         let mut facts = Facts::default();
         match group.kind {
             // Users may come with results of unknown calls; those are quoted like any other.
-            GroupKind::User | GroupKind::System | GroupKind::Other => {
+            GroupKind::User | GroupKind::Digest | GroupKind::System | GroupKind::Other => {
                 self.text_lines(&contents, LineKind::Request, &mut facts);
             }
             GroupKind::Assistant => self.text_lines(&contents, LineKind::Statement, &mut facts),
@@ -113,8 +116,10 @@ impl FactReader<'_> {
         let caps = &self.policy.caps;
         line.head = match kind {
             LineKind::Request => {
-                let user =
-                    |at: &ContentRef<'_>| at.message.author.as_deref().unwrap_or("User").to_owned();
+                let user = |at: &ContentRef<'_>| match is_read_back(at.message) {
+                    true => "Digest".to_owned(),
+                    false => at.message.author.as_deref().unwrap_or("User").to_owned(),
+                };
                 let who = contents.first().map_or_else(|| "User".to_owned(), user);
                 format!(
                     "{}: {}",
@@ -185,6 +190,8 @@ impl FactReader<'_> {
             let names = self.name_index.names(answer.place, answer.index);
             line.names.extend_from_slice(names);
         }
+        line.result = answer.map(|answer| (answer.place, answer.index));
+        number_names(&mut line);
         line
     }
 
@@ -208,6 +215,23 @@ impl FactReader<'_> {
             facts.lines.push(line);
         }
         self.text_lines(contents, LineKind::Statement, facts);
+    }
+}
+
+/// Names have the lines of their files: of what was read the lines count from where the reading began,
+/// of anything else only those count that the text itself gives.
+fn number_names(line: &mut Line) {
+    let first = match (line.kind, line.range) {
+        (LineKind::Call(Category::Read), Some((from, _))) => u32::try_from(from).ok(),
+        (LineKind::Call(Category::Read), None) => Some(1),
+        _ => None,
+    };
+    for name in line
+        .names
+        .iter_mut()
+        .filter(|name| !name.numbered && name.line > 0)
+    {
+        name.line = first.map_or(0, |first| (name.line - 1).saturating_add(first));
     }
 }
 

@@ -34,4 +34,8 @@ pub(crate) struct NameUse {
     pub(crate) times: u16,
     /// Whether it stands in a text that is to be written.
     pub(crate) body: bool,
+    /// The line of its file where it stands first; 0 if that is not known.
+    pub(crate) line: u32,
+    /// Whether the text itself says which line that is; else it is counted from the start of the text.
+    pub(crate) numbered: bool,
 }

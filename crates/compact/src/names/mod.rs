@@ -5,6 +5,7 @@
 
 mod entry;
 mod hash;
+mod line_number;
 mod salient;
 mod scan;
 mod worth;
@@ -17,6 +18,7 @@ use crate::arguments::Args;
 use crate::record::Record;
 use crate::text;
 use hash::Seeded;
+use line_number::LineCounter;
 use scan::Found;
 
 pub(crate) use entry::{NameEntry, NameUse};
@@ -147,6 +149,7 @@ impl NameIndex {
         names: &mut Vec<NameUse>,
     ) {
         let (stamp, calls) = (self.stamp, self.calls);
+        let mut counter = LineCounter::new(text);
         scan(text, |found| {
             let id = self.id(&found);
             let Some(entry) = self.list.get_mut(id as usize) else {
@@ -167,6 +170,9 @@ impl NameIndex {
             if entry.stamp.0 == stamp {
                 if let Some(name) = names.get_mut(entry.stamp.1 as usize) {
                     name.times = name.times.saturating_add(1);
+                    if found.defined && !name.defined && at == NameSource::Result && !body {
+                        (name.line, name.numbered) = counter.line_of(&found);
+                    }
                     name.defined |= found.defined;
                     name.body &= body;
                 }
@@ -174,11 +180,17 @@ impl NameIndex {
             }
             let slot = u32::try_from(names.len()).unwrap_or(u32::MAX);
             entry.stamp = (stamp, slot);
+            let (line, numbered) = match at {
+                NameSource::Result if !body => counter.line_of(&found),
+                _ => (0, false),
+            };
             names.push(NameUse {
                 id,
                 defined: found.defined,
                 times: 1,
                 body,
+                line,
+                numbered,
             });
         });
     }

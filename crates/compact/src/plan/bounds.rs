@@ -1,11 +1,14 @@
 //! Which groups may be digested and which must stay.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use crate::facts::Successes;
 use crate::group::GroupKind;
 use crate::history::ToolHistory;
 use crate::policy::Call;
 use crate::trials::planted;
+use crate::view::groups_from;
 
 /// Where a view of a history can be cut. Groups and cuts are by index.
 #[derive(Clone, Debug)]
@@ -18,13 +21,19 @@ pub(crate) struct Bounds {
     pub(crate) turn: usize,
     /// The first group of the last round, which always stays.
     pub(crate) last_round: usize,
-    /// The first group that waits, and everything after it.
-    pub(crate) open: usize,
-    /// Groups that are shown in full wherever they stand: system text, the first request, pins, and the input
-    /// of the current turn.
+    /// Rounds with a call that waits.
+    pub(crate) open: BTreeSet<usize>,
+    /// Groups that are shown wherever they stand: system text, the first request, pins, the input of
+    /// the current turn, and rounds that wait.
     pub(crate) pinned: BTreeSet<usize>,
     /// The input of the current turn.
     pub(crate) input: BTreeSet<usize>,
+    /// The first request.
+    pub(crate) first: Option<usize>,
+    /// What succeeded after it had failed.
+    pub(crate) successes: Successes,
+    /// Groups that the last epoch showed because of their files.
+    pub(crate) working: BTreeSet<usize>,
     /// Calls in the record.
     pub(crate) calls: u64,
 }
@@ -65,24 +74,25 @@ impl Bounds {
             .into_iter()
             .find(|at| groups[*at].is_tools())
             .unwrap_or(turn.min(end));
-        let waits = |seq: &u64| {
-            let place = record.exactly(*seq)?;
-            record.groups_of(place).into_iter().min()
-        };
-        let open = call.open.iter().filter_map(waits).min();
-        let open = open.filter(|_| !planted("compact-open-digested"));
-        let open = open.unwrap_or(end);
+        let mut open = BTreeSet::new();
+        if !planted("compact-open-digested") {
+            let waiting = call.open.iter().filter_map(|seq| record.exactly(*seq));
+            open.extend(waiting.flat_map(|place| record.groups_of(place)));
+        }
         // A call of the current turn without a result is still being run.
-        let unanswered = (turn.min(end)..end).find(|at| groups[*at].unanswered > 0);
-        let open = unanswered.map_or(open, |at| at.min(open));
-        let mut pinned: BTreeSet<usize> = input.clone();
+        open.extend((turn.min(end)..end).filter(|at| groups[*at].unanswered > 0));
+        if planted("compact-open-pins-later") {
+            recent = open.first().map_or(recent, |first| recent.min(*first));
+        }
+        let mut pinned: BTreeSet<usize> = input.union(&open).copied().collect();
         let system = groups
             .iter()
             .enumerate()
             .filter(|(_, group)| group.kind == GroupKind::System);
         pinned.extend(system.map(|(at, _)| at));
         let first = (0..end).find(|at| is_user(*at));
-        pinned.extend(first.filter(|_| !planted("compact-intent-digested")));
+        let first = first.filter(|_| !planted("compact-intent-digested"));
+        pinned.extend(first);
         for seq in &history.pins {
             if let Some(place) = record.exactly(*seq) {
                 pinned.extend(record.groups_of(place));
@@ -96,17 +106,42 @@ impl Bounds {
             open,
             pinned,
             input,
+            first,
+            successes: Successes::of(history.facts.iter().flatten().map(Arc::as_ref)),
+            working: working(history),
             calls: groups.iter().map(|group| u64::from(group.calls)).sum(),
         }
     }
 
-    /// The furthest cut that keeps enough calls and everything that waits.
+    /// The furthest cut that keeps enough calls.
     pub(crate) fn furthest(&self) -> usize {
-        self.recent.min(self.open).min(self.last_round)
+        self.recent.min(self.last_round)
     }
 
     /// The furthest cut of all.
     pub(crate) fn smallest(&self) -> usize {
-        self.last_round.min(self.open)
+        self.last_round
     }
+
+    /// Whether older blocks show a group in full, and still do after a minor epoch.
+    pub(crate) fn is_held(&self, history: &ToolHistory, at: &usize) -> bool {
+        history.frame.kept.contains(at) && !self.working.contains(at)
+    }
+
+    /// Whether everything that is old enough to be digested, from the tail on, waits.
+    pub(crate) fn only_open(&self) -> bool {
+        let mut old = self.held..self.furthest();
+        let is_open = |at: usize| self.open.contains(&at);
+        old.clone().any(is_open) && old.all(|at| self.pinned.contains(&at))
+    }
+}
+
+fn working(history: &ToolHistory) -> BTreeSet<usize> {
+    let blocks = history.epoch().into_iter().flat_map(|epoch| &epoch.blocks);
+    let shown = blocks
+        .filter(|block| block.working)
+        .flat_map(|block| &block.kept);
+    shown
+        .flat_map(|seq| groups_from(&history.record, *seq))
+        .collect()
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::digest::{self, DigestInput, VisibleNames};
-use crate::epoch::{Block, Epoch, Shortened};
-use crate::facts::Facts;
+use crate::epoch::{Block, Epoch, LeftOut, Shortened};
 use crate::history::ToolHistory;
 use crate::report::Trigger;
 use crate::tokens;
@@ -18,6 +17,10 @@ use super::bounds::Bounds;
 pub(crate) struct Segment {
     pub(crate) kept: Vec<usize>,
     pub(crate) digested: Vec<usize>,
+    /// Results of the groups in full that are not shown.
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Whether the groups in full show files that are being worked on.
+    pub(crate) working: bool,
     pub(crate) ledger: bool,
     /// Its share of the room is by this weight.
     pub(crate) weight: u64,
@@ -32,6 +35,7 @@ pub(crate) struct Outline {
     pub(crate) old: Vec<Arc<Block>>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) shortened: Vec<Shortened>,
+    pub(crate) shortened_requests: Vec<Shortened>,
     /// Units for all segments together.
     pub(crate) room: Option<u64>,
     pub(crate) major: bool,
@@ -44,6 +48,7 @@ pub(crate) struct Draft {
     pub(crate) cut: usize,
     pub(crate) blocks: Vec<Arc<Block>>,
     pub(crate) shortened: Vec<Shortened>,
+    pub(crate) shortened_requests: Vec<Shortened>,
     pub(crate) view: View,
     pub(crate) major: bool,
     pub(crate) groups: u64,
@@ -59,22 +64,18 @@ impl Draft {
         for block in &outline.old {
             visible.learn(&history.name_index, &block.text);
         }
-        let held = history.epoch().filter(|_| !outline.major);
-        let kept = held.iter().flat_map(|epoch| &epoch.blocks);
-        let old_kept = kept
-            .flat_map(|block| &block.kept)
-            .flat_map(|seq| crate::view::groups_from(record, *seq));
-        let new_kept = outline.segments.iter().flat_map(|part| &part.kept).copied();
+        let old_kept = outline.old.iter().flat_map(|block| &block.kept);
+        let old_kept = old_kept.flat_map(|seq| crate::view::groups_from(record, *seq));
+        // What shows files is in the digests too: the next epoch may show others.
+        let segments = outline.segments.iter().filter(|part| !part.working);
+        let new_kept = segments.flat_map(|part| &part.kept).copied();
         for group in old_kept.chain(new_kept) {
             visible.learn_group(&history.name_index, &groups[group]);
         }
-        let total: u64 = outline.segments.iter().map(|part| part.weight).sum();
+        let rooms = rooms(history, bounds, &outline);
         let mut blocks = outline.old.clone();
-        for segment in &outline.segments {
-            let room = outline
-                .room
-                .map(|room| (room * segment.weight).checked_div(total).unwrap_or(0));
-            if let Some(block) = block(history, segment, room, &mut visible) {
+        for (segment, room) in outline.segments.iter().zip(rooms) {
+            if let Some(block) = block(history, bounds, segment, room, &mut visible) {
                 blocks.push(Arc::new(block));
             }
         }
@@ -85,6 +86,7 @@ impl Draft {
             cut,
             blocks,
             shortened: outline.shortened,
+            shortened_requests: outline.shortened_requests,
             view: View::default(),
             major: outline.major,
             groups: newly.len() as u64,
@@ -116,6 +118,7 @@ impl Draft {
             upto_seq: last,
             blocks: self.blocks.clone(),
             shortened: self.shortened.clone(),
+            shortened_requests: self.shortened_requests.clone(),
             pinned: Vec::new(),
             policy_hash: String::new(),
             digest_version: 0,
@@ -136,27 +139,76 @@ impl Draft {
     }
 }
 
+/// Units of one segment's digest.
+#[derive(Clone, Copy, Debug, Default)]
+struct SegmentRoom {
+    /// Of all of it; none for as much as the caps allow.
+    all: Option<u64>,
+    /// Set aside for failures.
+    failures: u64,
+}
+
+/// The room of each segment: what its failures need, and its share of the rest by weight.
+fn rooms(history: &ToolHistory, bounds: &Bounds, outline: &Outline) -> Vec<SegmentRoom> {
+    let segments = &outline.segments;
+    let Some(room) = outline.room else {
+        return vec![SegmentRoom::default(); segments.len()];
+    };
+    let needed = |segment: &Segment| {
+        let job = job(history, bounds, segment, SegmentRoom::default());
+        digest::units_of_failures(&job)
+    };
+    let mut failures: Vec<u64> = segments.iter().map(needed).collect();
+    let needed: u64 = failures.iter().sum();
+    let most = room * digest::FAILURES / 100;
+    if needed > most {
+        for units in &mut failures {
+            *units = *units * most / needed;
+        }
+    }
+    let rest = room - failures.iter().sum::<u64>().min(room);
+    let total: u64 = segments.iter().map(|part| part.weight).sum();
+    let share = |weight: u64| (rest * weight).checked_div(total).unwrap_or(0);
+    let all = segments.iter().zip(failures);
+    all.map(|(segment, failures)| SegmentRoom {
+        all: Some(failures + share(segment.weight)),
+        failures,
+    })
+    .collect()
+}
+
+/// What a segment digests.
+fn job<'a>(
+    history: &'a ToolHistory,
+    bounds: &'a Bounds,
+    segment: &Segment,
+    room: SegmentRoom,
+) -> DigestInput<'a> {
+    let digested = segment.digested.iter();
+    DigestInput {
+        facts: digested
+            .filter_map(|at| history.facts.get(*at)?.as_deref())
+            .collect(),
+        name_index: &history.name_index,
+        caps: &history.policy.caps,
+        room: room.all,
+        failures: room.failures,
+        ledger: segment.ledger,
+        successes: &bounds.successes,
+        calls: history.name_index.calls,
+    }
+}
+
 fn block(
     history: &ToolHistory,
+    bounds: &Bounds,
     segment: &Segment,
-    room: Option<u64>,
+    room: SegmentRoom,
     visible: &mut VisibleNames,
 ) -> Option<Block> {
     let record = &history.record;
     let groups = record.groups();
-    let facts: Vec<&Facts> = segment
-        .digested
-        .iter()
-        .filter_map(|at| history.facts.get(*at)?.as_deref())
-        .collect();
-    let job = DigestInput {
-        facts,
-        name_index: &history.name_index,
-        caps: &history.policy.caps,
-        room,
-        ledger: segment.ledger,
-        calls: history.name_index.calls,
-    };
+    let job = job(history, bounds, segment, room);
     let packed = digest::write_digest(&job, visible);
     let all = segment.kept.iter().chain(&segment.digested);
     let seq = |place: usize| record.entries().get(place).map(|entry| entry.seq);
@@ -184,6 +236,8 @@ fn block(
             .iter()
             .filter_map(|at| seq(groups[*at].first()))
             .collect(),
+        left_out: segment.left_out.clone(),
+        working: segment.working,
         units: 0,
         text: packed.text,
         groups: segment.digested.len() as u64,

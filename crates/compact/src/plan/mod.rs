@@ -2,12 +2,14 @@
 
 mod bounds;
 mod draft;
+mod requests;
 mod segments;
 mod shortening;
 mod tools_only;
 mod trigger;
 mod with_narrative;
 mod within_budget;
+mod working;
 
 use crate::epoch::{DIGEST_VERSION, Epoch};
 use crate::history::{ToolHistory, TriggerBaseline};
@@ -19,6 +21,10 @@ use draft::Draft;
 use trigger::Limits;
 
 /// What was decided about a view.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each model call, and it is moved twice"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Planned {
     /// It stays as it is.
@@ -77,7 +83,7 @@ fn plan(
     let room = budget.map(|budget| call.scale.units(budget.saturating_sub(beside)));
     let limits = Limits {
         room,
-        over: room.is_some_and(|room| history.view.units > room),
+        over: room.is_some_and(|room| history.view.size() > room),
     };
     let fired = match wish {
         PlanMode::Forced => Ok(Trigger::Asked),
@@ -132,7 +138,7 @@ fn unchanged(
     trigger: Option<Trigger>,
     stayed: UnchangedReason,
 ) -> Planned {
-    let tokens = call.overhead + call.scale.tokens(history.view.units);
+    let tokens = call.overhead + call.scale.tokens(history.view.size());
     let held = history.epoch();
     Planned::Unchanged(Report {
         trigger,
@@ -147,8 +153,8 @@ fn unchanged(
 }
 
 fn epoch(history: &ToolHistory, call: &Call, trigger: Trigger, draft: Draft) -> Planned {
-    let before = call.overhead + call.scale.tokens(history.view.units);
-    let after = call.overhead + call.scale.tokens(draft.view.units);
+    let before = call.overhead + call.scale.tokens(history.view.size());
+    let after = call.overhead + call.scale.tokens(draft.view.size());
     let record = &history.record;
     let seq = |place: usize| record.entries().get(place).map(|entry| entry.seq);
     let upto = record.entries().last().map_or(0, |entry| entry.seq);
@@ -158,6 +164,7 @@ fn epoch(history: &ToolHistory, call: &Call, trigger: Trigger, draft: Draft) -> 
         upto_seq: upto,
         prefix: draft.prefix(),
         shortened: draft.shortened,
+        shortened_requests: draft.shortened_requests,
         pinned: history.pins.iter().copied().collect(),
         policy_hash: history.policy.hash(),
         digest_version: DIGEST_VERSION,

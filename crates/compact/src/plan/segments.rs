@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 
 use super::bounds::Bounds;
 use super::draft::Segment;
+use super::working::WorkingFiles;
 use crate::history::ToolHistory;
 
 /// How much more room each unit gets that is digested for the first time.
 const NEWER: u64 = 3;
 
 /// The groups from one to another: a ledger of what was digested before, a block for what is new, the current
-/// input in its place.
+/// input in its place. Groups that show files that are
+/// being worked on stand behind all that.
 pub(super) fn merged(
     history: &ToolHistory,
     bounds: &Bounds,
+    working: WorkingFiles,
     from: usize,
     cut: usize,
 ) -> Vec<Segment> {
@@ -49,6 +52,12 @@ pub(super) fn merged(
     for at in from..cut {
         take(at, at < bounds.held);
     }
+    segments.push(Segment {
+        kept: working.groups.into_iter().collect(),
+        left_out: working.left_out,
+        working: true,
+        ..Segment::default()
+    });
     segments.retain(|segment| !segment.kept.is_empty() || !segment.digested.is_empty());
     segments
 }
@@ -88,12 +97,11 @@ fn late(history: &ToolHistory, bounds: &Bounds, from: usize) -> Vec<usize> {
     if from == 0 {
         return Vec::new();
     }
-    let known = &history.frame.kept;
     let late = history.late.iter().copied();
     let pinned = bounds.pinned.range(..from).copied();
     let all: BTreeSet<usize> = late
         .chain(pinned)
-        .filter(|at| *at < from && !known.contains(at))
+        .filter(|at| *at < from && !bounds.is_held(history, at))
         .collect();
     all.into_iter().collect()
 }

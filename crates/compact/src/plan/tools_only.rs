@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bounds::Bounds;
 use super::draft::{Draft, Outline};
 use super::segments;
+use super::working::WorkingFiles;
 use crate::epoch::Block;
 use crate::history::ToolHistory;
 use crate::policy::Call;
@@ -25,18 +26,14 @@ pub(super) fn tools_only(
     }
     let furthest = bounds.furthest();
     if furthest <= bounds.held {
-        return Err(if bounds.open <= bounds.held {
-            UnchangedReason::OpenCall
-        } else {
-            UnchangedReason::NothingOlder
-        });
+        return Err(UnchangedReason::NothingOlder);
     }
     let groups = history.record.groups();
     let mut bounds = bounds.clone();
     let texts = groups.iter().enumerate();
     let texts = texts.filter(|(_, group)| !group.is_tools());
     bounds.pinned.extend(texts.map(|(at, _)| at));
-    let before = history.view.units;
+    let before = history.view.size();
     // Whatever the policy, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
     let worth = worth.min(before.saturating_sub(1));
@@ -49,14 +46,14 @@ pub(super) fn tools_only(
         }
         let draft = Draft::of(history, &bounds, outline(history, &bounds, call, cut));
         let enough = call.scale.tokens(draft.view.tool_units) <= history.policy.threshold;
-        if enough && draft.view.units <= worth {
+        if enough && draft.view.size() <= worth {
             return Ok(draft);
         }
         last = Some(draft);
     }
     match last {
-        Some(draft) if draft.view.units <= worth => Ok(draft),
-        _ if bounds.open < bounds.recent => Err(UnchangedReason::OpenCall),
+        Some(draft) if draft.view.size() <= worth => Ok(draft),
+        _ if bounds.only_open() => Err(UnchangedReason::OpenCall),
         _ => Err(UnchangedReason::SmallGain),
     }
 }
@@ -75,8 +72,9 @@ fn outline(history: &ToolHistory, bounds: &Bounds, call: &Call, cut: usize) -> O
         return Outline {
             cut,
             old: Vec::new(),
-            segments: segments::merged(history, bounds, 0, cut),
+            segments: segments::merged(history, bounds, WorkingFiles::default(), 0, cut),
             shortened: Vec::new(),
+            shortened_requests: Vec::new(),
             room: Some(share / 2),
             major: true,
         };
@@ -86,6 +84,7 @@ fn outline(history: &ToolHistory, bounds: &Bounds, call: &Call, cut: usize) -> O
         old,
         segments: segments::in_order(history, bounds, bounds.held, cut),
         shortened: Vec::new(),
+        shortened_requests: Vec::new(),
         room: None,
         major: false,
     }

@@ -24,7 +24,7 @@ pub(super) fn fired(
     let grown = |now: u64, then: u64| now * 100 > then * (100 + policy.regrowth);
     let mut stayed = UnchangedReason::Within;
     if let Some(budget) = policy.effective_budget() {
-        let tokens = call.overhead + call.scale.tokens(history.view.units);
+        let tokens = call.overhead + call.scale.tokens(history.view.size());
         let by = if policy.budget.is_some() {
             Trigger::Budget
         } else {

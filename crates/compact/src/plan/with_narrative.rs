@@ -26,8 +26,8 @@ pub(super) fn with_narrative(history: &ToolHistory, draft: Draft, room: Option<u
     };
     let with = draft.with(history, place, narrative.block(no));
     let gains = 100 - history.policy.min_gain.min(100);
-    let worth = history.view.units * gains / 100;
-    let fits = with.view.units <= worth && room.is_none_or(|room| with.view.units <= room);
+    let worth = history.view.size() * gains / 100;
+    let fits = with.view.size() <= worth && room.is_none_or(|room| with.view.size() <= room);
     match fits {
         true => with,
         false => draft,

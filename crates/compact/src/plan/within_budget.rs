@@ -4,11 +4,24 @@ use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::draft::{Draft, Outline};
+use super::requests::ShortRequests;
+use super::working::{self, WorkingFiles};
 use super::{segments, shortening};
 use crate::epoch::Block;
 use crate::history::ToolHistory;
 use crate::report::UnchangedReason;
 use crate::trials::planted;
+use crate::view;
+
+/// Percent of what the budget leaves for the view that digests may have always: without them a model
+/// does not know that anything came before.
+const DIGESTS: u64 = 15;
+
+/// Percent of what the budget leaves beside pinned messages that files have which are being worked on.
+const WORKING: u64 = 15;
+
+/// How often one way to make a view is tried, each time for the room that the last one was short of.
+const MOST_ATTEMPTS: u32 = 3;
 
 /// A view within a budget, or the smallest there is.
 pub(super) fn fit(
@@ -17,8 +30,7 @@ pub(super) fn fit(
     room: u64,
     over: bool,
 ) -> Result<Draft, UnchangedReason> {
-    let planner = Planner::new(history, bounds, room);
-    let before = history.view.units;
+    let before = history.view.size();
     // Whatever the policy, a view that is no smaller is not worth a cold cache.
     let worth = before * (100 - history.policy.min_gain.min(100)) / 100;
     let worth = match planted("compact-gain-unasked") {
@@ -27,37 +39,38 @@ pub(super) fn fit(
     };
     let accept = worth.min(room);
     let mut best: Option<Draft> = None;
+    let planner = Planner::new(history, bounds, room, ShortRequests::default());
     let six = planner.cut(bounds.furthest());
     let last = bounds.smallest().max(bounds.held);
-    for (cut, squeeze) in [
+    let steps = [
         (six, BudgetStep::Nothing),
         (six, BudgetStep::Results),
         (last, BudgetStep::Results),
         (last, BudgetStep::All),
-        (last, BudgetStep::Smallest),
-    ] {
-        for major in [false, true] {
-            let Some(outline) = planner.outline(cut, squeeze, major) else {
-                continue;
-            };
-            let draft = Draft::of(history, bounds, outline);
-            let fits = draft.view.units <= accept;
-            let better = best
-                .as_ref()
-                .is_none_or(|best| draft.view.units < best.view.units);
-            if fits {
-                return Ok(draft);
-            }
-            if better {
-                best = Some(draft);
-            }
+    ];
+    if let Some(draft) = planner.first_that_fits(&steps, accept, &mut best) {
+        return Ok(draft);
+    }
+    // A view that fits but gains little is taken only if nothing gains more; requests give way to
+    // the budget alone.
+    if best.as_ref().is_none_or(|best| best.view.size() > room) {
+        let short = ShortRequests::saving(history, bounds, planner.missing(last));
+        let planner = Planner::new(history, bounds, room, short);
+        let steps = [
+            (six, BudgetStep::Results),
+            (last, BudgetStep::Results),
+            (last, BudgetStep::All),
+            (last, BudgetStep::Rest),
+            (last, BudgetStep::Smallest),
+        ];
+        if let Some(draft) = planner.first_that_fits(&steps, accept, &mut best) {
+            return Ok(draft);
         }
-        // A view that fits but gains little is taken only if nothing gains more.
     }
     match best {
-        Some(best) if best.view.units <= worth => Ok(best),
-        Some(best) if over && best.view.units < before => Ok(best),
-        _ if bounds.open < bounds.recent => Err(UnchangedReason::OpenCall),
+        Some(best) if best.view.size() <= worth => Ok(best),
+        Some(best) if over && best.view.size() < before => Ok(best),
+        _ if bounds.only_open() => Err(UnchangedReason::OpenCall),
         _ => Err(UnchangedReason::SmallGain),
     }
 }
@@ -68,35 +81,108 @@ enum BudgetStep {
     Nothing,
     /// Results, oldest first, down to what the low mark leaves.
     Results,
-    /// Results, down to what the budget leaves, and digests with what is left after that.
+    /// Results, down to what the budget leaves beside the share of digests.
     All,
-    /// The same without digests: there is nothing smaller.
+    /// The same, with as much of the digests as there is room for.
+    Rest,
+    /// Results as small as they get, and no digests: there is nothing smaller.
     Smallest,
+}
+
+impl BudgetStep {
+    /// Whether it aims at the budget itself and not at the low mark.
+    fn is_last(self) -> bool {
+        match self {
+            Self::Nothing | Self::Results => false,
+            Self::All | Self::Rest | Self::Smallest => true,
+        }
+    }
 }
 
 struct Planner<'a> {
     history: &'a ToolHistory,
     bounds: &'a Bounds,
+    /// Units that the budget leaves for the view.
+    room: u64,
+    short: ShortRequests,
+}
+
+/// One way to make a view.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    cut: usize,
+    step: BudgetStep,
+    major: bool,
+    /// Units that the view is planned to have at most.
     room: u64,
 }
 
 impl<'a> Planner<'a> {
-    fn new(history: &'a ToolHistory, bounds: &'a Bounds, room: u64) -> Self {
+    fn new(history: &'a ToolHistory, bounds: &'a Bounds, room: u64, short: ShortRequests) -> Self {
         Self {
             history,
             bounds,
             room,
+            short,
         }
     }
 
+    /// The first view that is accepted; `best` becomes the smallest one of all.
+    fn first_that_fits(
+        &self,
+        steps: &[(usize, BudgetStep)],
+        accept: u64,
+        best: &mut Option<Draft>,
+    ) -> Option<Draft> {
+        for (cut, step) in steps {
+            for major in [false, true] {
+                let mut attempt = Attempt {
+                    cut: *cut,
+                    step: *step,
+                    major,
+                    room: self.room,
+                };
+                for _ in 0..MOST_ATTEMPTS {
+                    let Some(outline) = self.outline(attempt) else {
+                        break;
+                    };
+                    let draft = Draft::of(self.history, self.bounds, outline);
+                    let size = draft.view.size();
+                    if size <= accept {
+                        return Some(draft);
+                    }
+                    if best.as_ref().is_none_or(|best| size < best.view.size()) {
+                        *best = Some(draft);
+                    }
+                    if size <= self.room || !step.is_last() {
+                        break;
+                    }
+                    // Sizes are planned by group and made by message: what is over is left out too.
+                    attempt.room = attempt.room.saturating_sub(size - self.room);
+                }
+            }
+        }
+        None
+    }
+
     fn group_units(&self, at: usize) -> u64 {
-        self.history.record.group_units(at)
+        let record = &self.history.record;
+        let unanswered = record.groups().get(at).map_or(0, |group| group.unanswered);
+        record.group_units(at) + view::MISSING_RESULT * u64::from(unanswered)
     }
 
     /// Units of pinned groups before a cut.
     fn pinned(&self, cut: usize) -> u64 {
         let pinned = self.bounds.pinned.range(..cut);
-        pinned.map(|at| self.group_units(*at)).sum()
+        let units: u64 = pinned.map(|at| self.group_units(*at)).sum();
+        units.saturating_sub(self.short.saved(0..self.history.record.begins(cut)))
+    }
+
+    /// Units of what old blocks show in full beside what is pinned.
+    fn held_in_full(&self) -> u64 {
+        let kept = self.history.frame.kept.difference(&self.bounds.pinned);
+        let kept = kept.filter(|at| self.bounds.is_held(self.history, at));
+        kept.map(|at| self.group_units(*at)).sum()
     }
 
     /// What remains beside pinned groups, and how much of it an epoch aims at.
@@ -111,7 +197,28 @@ impl<'a> Planner<'a> {
         let record = &self.history.record;
         let from = record.begins(cut);
         let entries = record.entries()[from..].iter();
-        entries.map(|entry| u64::from(entry.units)).sum()
+        let units: u64 = entries.map(|entry| u64::from(entry.units)).sum();
+        let groups = record.groups()[cut.min(record.groups().len())..].iter();
+        let unanswered: u64 = groups.map(|group| u64::from(group.unanswered)).sum();
+        let units = units + view::MISSING_RESULT * unanswered;
+        units.saturating_sub(self.short.saved(from..record.len()))
+    }
+
+    /// Units of digests that a view is not made without, of groups from one to another.
+    fn share(&self, from: usize, cut: usize) -> u64 {
+        if planted("compact-digests-give-way") {
+            return 0;
+        }
+        let digested = (from..cut).filter(|at| !self.bounds.pinned.contains(at));
+        let digested: u64 = digested.map(|at| self.group_units(at)).sum();
+        (self.room * DIGESTS / 100).min(digested)
+    }
+
+    /// Units by which the smallest view with digests is larger than the room.
+    fn missing(&self, cut: usize) -> u64 {
+        let (_, tail) = shortening::until(self.history, cut, self.tail(cut), 0);
+        let wanted = self.pinned(cut) + tail + self.share(0, cut);
+        wanted.saturating_sub(self.room)
     }
 
     /// The earliest cut whose tail is small enough, but none after the furthest.
@@ -133,10 +240,19 @@ impl<'a> Planner<'a> {
     }
 
     /// What an epoch with this cut is made of; none if it would be like another.
-    fn outline(&self, cut: usize, squeeze: BudgetStep, major: bool) -> Option<Outline> {
+    fn outline(&self, attempt: Attempt) -> Option<Outline> {
+        let Attempt {
+            cut,
+            step,
+            major,
+            room,
+        } = attempt;
         let held = self.history.epoch();
         let old: Vec<Arc<Block>> = match held {
-            Some(epoch) if !major && !planted("compact-blocks-forgotten") => epoch.blocks.clone(),
+            Some(epoch) if !major && !planted("compact-blocks-forgotten") => {
+                let blocks = epoch.blocks.iter().filter(|block| !block.working);
+                blocks.cloned().collect()
+            }
             _ => Vec::new(),
         };
         if major && held.is_none() {
@@ -144,42 +260,58 @@ impl<'a> Planner<'a> {
         }
         let (usable, low) = self.aim(cut);
         let blocks: u64 = old.iter().map(|block| block.units).sum();
-        let tail = self.tail(cut);
-        let least = usable / 12;
-        let pinned = self.pinned(cut);
-        let (shortened, tail) = match squeeze {
-            BudgetStep::Nothing => (Vec::new(), tail),
-            BudgetStep::Results => shortening::until(self.history, cut, tail, low * 6 / 10),
-            BudgetStep::All | BudgetStep::Smallest => {
-                shortening::until(self.history, cut, tail, self.room.saturating_sub(pinned))
+        let held_in_full = if major { 0 } else { self.held_in_full() };
+        let from = if major { 0 } else { self.bounds.held };
+        let working = match step.is_last() {
+            true => WorkingFiles::default(),
+            false => {
+                let room = usable * WORKING / 100;
+                let is_shown = |at: &usize| {
+                    let is_held = !major && self.bounds.is_held(self.history, at);
+                    is_held || self.bounds.pinned.contains(at)
+                };
+                working::choose(self.history, cut, room, is_shown)
             }
         };
-        if squeeze == BudgetStep::Results && shortened.is_empty() && cut != self.bounds.smallest() {
+        let full = self.pinned(cut) + held_in_full + working.units;
+        let share = self.share(from, cut).saturating_sub(blocks);
+        let tail = self.tail(cut);
+        let least = usable / 12;
+        let target = match step {
+            BudgetStep::Nothing => tail,
+            BudgetStep::Results => low * 6 / 10,
+            BudgetStep::All | BudgetStep::Rest => room.saturating_sub(full + blocks + share),
+            BudgetStep::Smallest => 0,
+        };
+        let (shortened, tail) = shortening::until(self.history, cut, tail, target);
+        if step == BudgetStep::Results
+            && shortened.is_empty()
+            && self.short.shortened.is_empty()
+            && cut != self.bounds.smallest()
+        {
             return None;
         }
         let want = low.saturating_sub(blocks + tail);
         let limit = usable * self.history.policy.block_share.min(100) / 100;
-        let last = matches!(squeeze, BudgetStep::All | BudgetStep::Smallest);
-        if !major && !last && (want < least || blocks + least > limit) {
+        if !major && !step.is_last() && (want < least || blocks + least > limit) {
             return None;
         }
-        let hard = self.room.saturating_sub(pinned + blocks + tail);
-        if !last && hard < least {
+        let hard = room.saturating_sub(full + blocks + tail);
+        let room = match step {
             // Results give way before digests do: those are all that is left of what they are about.
-            return None;
-        }
-        let room = match squeeze {
-            BudgetStep::Nothing | BudgetStep::Results => want.max(least).min(hard),
-            BudgetStep::All => hard.min(least),
+            BudgetStep::Nothing | BudgetStep::Results if hard < least.max(share) => return None,
+            BudgetStep::All if hard < share => return None,
+            BudgetStep::Nothing | BudgetStep::Results => want.max(least).max(share).min(hard),
+            BudgetStep::All => hard.min(least.max(share)),
+            BudgetStep::Rest => hard.min(share),
             BudgetStep::Smallest => 0,
         };
-        let from = if major { 0 } else { self.bounds.held };
-        let segments = segments::merged(self.history, self.bounds, from, cut);
         Some(Outline {
             cut,
             old,
-            segments,
+            segments: segments::merged(self.history, self.bounds, working, from, cut),
             shortened,
+            shortened_requests: self.short.shortened.clone(),
             room: Some(room),
             major,
         })

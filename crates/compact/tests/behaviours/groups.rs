@@ -217,16 +217,21 @@ fn b157_a_call_that_waits_is_never_digested() {
         open: vec![waits],
         ..throughline_compact::Call::default()
     };
-    let before = bytes(told.history.view());
-    match told.history.plan(&open).unwrap() {
-        Planned::Unchanged(_) => assert_eq!(bytes(told.history.view()), before),
-        Planned::Epoch(epoch, report) => {
-            assert_eq!(report.groups_digested, 1, "{report}");
-            assert!(epoch.cut_seq <= waits);
-        }
-    }
-    // Once no caller waits for it any more it is digested like others, and its line has the
-    // outcome.
+    let nothing_waits = told.history.clone();
+    let Planned::Epoch(epoch, report) = told.history.plan(&open).unwrap() else {
+        unreachable!("ten rounds are old enough");
+    };
+    // Its own round stays in full wherever it stands; those before and after it are digested.
+    assert_eq!(report.groups_digested, 10, "{report}");
+    assert!(epoch.cut_seq > waits);
+    assert!(epoch.blocks.iter().any(|block| block.kept.contains(&waits)));
+    let whole = told.history.expand(waits);
+    assert!(told.history.install(epoch));
+    let view = bytes(told.history.view());
+    assert!(bytes(&whole).iter().all(|one| view.contains(one)));
+    assert_eq!(told.calls_shown(), 2);
+    // If no caller waits for it any more it is digested like others, and its line has the outcome.
+    told.history = nothing_waits;
     told.compact();
     assert!(told.line(waits).contains("no result recorded"));
 }

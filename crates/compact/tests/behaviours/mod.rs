@@ -6,6 +6,7 @@ mod claims;
 mod groups;
 mod limits;
 mod outcomes;
+mod pressure;
 mod remains;
 mod stable;
 mod told;

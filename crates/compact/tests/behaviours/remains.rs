@@ -72,7 +72,7 @@ fn b167_reads_writes_and_queries_say_what_was_read_changed_and_asked() {
     });
     assert_eq!(
         line,
-        "[Earlier: Searched where tides are made → 2 lines: src/tide.rs, src/moon.rs #3]"
+        "[Earlier: Searched where tides are made → 2 lines: src/tide.rs:3, src/moon.rs:9 #3]"
     );
 }
 

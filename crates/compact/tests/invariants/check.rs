@@ -47,7 +47,8 @@ pub(crate) fn pairs(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<()
     Ok(())
 }
 
-/// System text and the first request stand in the view as they were said.
+/// System text and the first request stand in the view: system text as it was said, the request too
+/// unless it had to give way to a budget.
 pub(crate) fn pinned(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<(), String> {
     let speaks = |message: &&Arc<Message>| {
         let own = |content: &Content| content.as_tool_result().is_none();
@@ -60,12 +61,38 @@ pub(crate) fn pinned(view: &[Arc<Message>], record: &[Arc<Message>]) -> Result<(
         .iter()
         .filter(|one| one.role == Role::User)
         .find(speaks);
-    for wanted in system.chain(first) {
+    for wanted in system {
         if !view.iter().any(|shown| shown == wanted) {
             return Err(format!("not shown: {}", wanted.to_json()));
         }
     }
+    if let Some(wanted) = first {
+        let is_shown = |shown: &Arc<Message>| shown == wanted || in_part(shown, wanted);
+        if !view.iter().any(is_shown) {
+            return Err(format!("not shown: {}", wanted.to_json()));
+        }
+    }
     Ok(())
+}
+
+/// Whether a message is another one with its texts in part: the start and the end of each, and a mark
+/// between them.
+fn in_part(shown: &Message, whole: &Message) -> bool {
+    let alike = |(shown, whole): (&Content, &Content)| {
+        let (Some(part), Some(text)) = (shown.as_text(), whole.as_text()) else {
+            return shown == whole;
+        };
+        let Some((head, rest)) = part.split_once("[… ") else {
+            return part == text;
+        };
+        let head = head.strip_suffix('\n').unwrap_or(head);
+        let tail = rest.lines().last().unwrap_or_default();
+        let marked = rest.contains("left out, all of it is #");
+        marked && text.starts_with(head) && text.trim_end().ends_with(tail.trim_end())
+    };
+    let same_parts = shown.contents.len() == whole.contents.len();
+    let mut parts = shown.contents.iter().zip(&whole.contents);
+    shown.role == whole.role && shown.id == whole.id && same_parts && parts.all(alike)
 }
 
 /// What is digested is marked so.

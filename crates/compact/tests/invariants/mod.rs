@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod again;
 mod chained;
 mod check;
 mod conversation;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_compact::tokens::Calibrations;
+use throughline_compact::tokens::{Calibrations, units};
 use throughline_compact::{
     Annotations, BudgetUnreachable, Call, NarrativeOutcome, NarrativeRequest, Planned, Policy,
     Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
@@ -67,6 +67,8 @@ pub(crate) struct PromptRequest<'a> {
     pub(crate) model: &'a str,
     /// Units of instructions and tools.
     pub(crate) overhead: u64,
+    /// Messages that are shown in one run only, and where.
+    pub(crate) run_only: RunOnly<'a>,
 }
 
 /// A history as a model is shown it: digests of older calls, and the rest unchanged.
@@ -84,6 +86,8 @@ pub(crate) struct Compacted {
     bills: Calibrations,
     /// Whether `view` has messages that are shown in one run only.
     mixed: bool,
+    /// Units of those messages.
+    run_only_units: u64,
     /// A summary that a model is writing.
     writing: Option<Arc<PendingSummary>>,
     /// The view settings that were applied last.
@@ -100,7 +104,7 @@ pub(crate) struct PlannedCompaction {
 }
 
 /// Messages that are shown in one run only, and the message of the record before which they stand.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunOnly<'a> {
     pub(crate) shown: &'a [Arc<Message>],
     pub(crate) before: usize,
@@ -123,6 +127,7 @@ impl Compacted {
             next: 1,
             bills: Calibrations::default(),
             mixed: false,
+            run_only_units: 0,
             writing: None,
             applied_settings: None,
         };
@@ -170,12 +175,15 @@ impl Compacted {
     ) -> Result<PlannedCompaction, BudgetUnreachable> {
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
+        // Bills cover instructions and tools; messages of one run differ from run to run.
+        let overhead = match bills.calls() {
+            0 => scale.tokens(asked.overhead),
+            _ => bills.overhead(),
+        };
+        let shown = asked.run_only.shown.iter();
+        self.run_only_units = shown.map(|one| u64::from(units(one))).sum();
         let call = Call {
-            // Bills cover what is sent beside the conversation.
-            overhead: match bills.calls() {
-                0 => scale.tokens(asked.overhead),
-                _ => bills.overhead(),
-            },
+            overhead: overhead + scale.tokens(self.run_only_units),
             scale,
             open: Vec::new(),
         };
@@ -221,7 +229,7 @@ impl Compacted {
 
     /// Records the bill of the last call.
     pub(crate) fn billed(&mut self, upstream: &str, model: &str, tokens: u64) {
-        let units = self.history.units();
+        let units = self.history.units() + self.run_only_units;
         self.bills.observe(upstream, model, units, tokens);
     }
 

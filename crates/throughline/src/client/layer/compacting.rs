@@ -77,6 +77,7 @@ impl Compacting {
             upstream: &abilities.upstream,
             model: model.unwrap_or_default(),
             overhead: request.overhead(),
+            run_only: RunOnly::default(),
         });
         planned.map_err(|error| {
             let upstream = &abilities.upstream;

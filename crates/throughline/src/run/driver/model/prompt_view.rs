@@ -180,16 +180,18 @@ impl PromptView {
         };
         let undone = compacted.apply_view_settings(input.view_settings);
         let narrated = compacted.look_for_summary();
+        let run_only = RunOnly {
+            shown: &self.shown,
+            before,
+        };
         let planned = compacted.plan(PromptRequest {
             upstream: input.upstream,
             model: input.model,
             overhead: (input.overhead)(),
+            run_only,
         });
         if planned.is_ok() {
-            compacted.show(RunOnly {
-                shown: &self.shown,
-                before,
-            });
+            compacted.show(run_only);
         }
         let has_summary = narrated.is_some_and(|narrated| narrated.refused.is_none());
         let changed = match has_summary || undone {
