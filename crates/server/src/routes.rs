@@ -10,15 +10,13 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get};
 
 use crate::api::native;
-use crate::api::openai::{models, responses};
+use crate::api::openai::{conversations, models, responses};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::{auth, health, net};
 
 /// Routes of features that later versions bring: path, and what the feature is called.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    ("/v1/conversations", "conversations"),
-    ("/v1/conversations/{*rest}", "conversations"),
     ("/v1/responses/{id}/cancel", "cancel"),
     ("/v1/chat/completions", "chat completions"),
     ("/v1/chat/completions/{*rest}", "chat completions"),
@@ -48,6 +46,7 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
     }
     router
         .merge(responses::router())
+        .merge(conversations::router())
         .merge(native::router())
         .merge(more)
         .fallback(unknown_path)

@@ -26,6 +26,7 @@ mod id;
 mod ids;
 mod import;
 mod item;
+mod mask;
 mod open;
 mod ops;
 mod options;
@@ -73,6 +74,7 @@ pub use id::{
 pub use ids::Ids;
 pub use import::{Import, ImportItem, ImportNode, Orphan};
 pub use item::{Entry, Item, ItemContent, ItemKind, NewItem, Redaction, entries};
+pub use mask::{Mask, masks_of, visible};
 pub use wait_queue::{AfterTurn, ClaimInTurn, Waiter, WaiterNo};
 
 pub use ops::{

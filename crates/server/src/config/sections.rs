@@ -32,8 +32,7 @@ const STRATEGY: &str = "strategy";
 const EXPERIMENTAL: &str = "experimental.native_tool_history";
 
 pub(super) fn server(table: &Table<'_>) -> Result<ServerConfig, ConfigError> {
-    // The only status that is built is 409.
-    table.get::<String>("locked_status")?;
+    let locked = [("409", 409), ("400", 400)];
     let config = ServerConfig {
         listen: address(table, "listen")?,
         store: table.get("store")?,
@@ -41,6 +40,7 @@ pub(super) fn server(table: &Table<'_>) -> Result<ServerConfig, ConfigError> {
         dialect: table.get("dialect")?,
         unsupported: table.get("unsupported")?,
         runtimes: table.get("runtimes")?,
+        locked_status: table.choice("locked_status", &locked)?.unwrap_or(409),
         log: table.get("log")?,
         log_format: table.get("log_format")?,
     };
@@ -80,7 +80,12 @@ pub(super) fn history(table: &Table<'_>) -> Result<HistoryPolicy, ConfigError> {
         ("reject", OnOpenCalls::Reject),
         ("close", OnOpenCalls::Close),
     ];
-    let busy = [("reject", OnBusy::Reject)];
+    let busy = [
+        ("reject", OnBusy::Reject),
+        ("queue", OnBusy::Queue),
+        ("branch", OnBusy::Branch),
+        ("interrupt", OnBusy::Interrupt),
+    ];
     let service = [
         ("throw", OnServiceId::Throw),
         ("warn", OnServiceId::Warn),

@@ -26,6 +26,8 @@ pub struct ServerConfig {
     pub unsupported: Unsupported,
     /// Which runtimes connections run on.
     pub runtimes: Runtimes,
+    /// The status for a conversation that is busy.
+    pub locked_status: u16,
     /// What is logged.
     pub log: String,
     /// How a line of the log looks.

@@ -80,7 +80,11 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         "\"shared\"",
         "no threads named `connections` are started",
     ),
-    ("server.locked_status", "400", "refuses to start"),
+    (
+        "server.locked_status",
+        "400",
+        "a busy conversation answers 400",
+    ),
     ("server.log", "\"off\"", "no line for a request"),
     ("server.log_format", "\"json\"", "lines are JSON objects"),
     ("upstream.name", "\"other\"", "`other/x` goes there"),
@@ -173,7 +177,11 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         "\"close\"",
         "such input is accepted",
     ),
-    ("history.on_busy", "\"queue\"", "refuses to start"),
+    (
+        "history.on_busy",
+        "\"queue\"",
+        "a turn waits for the one before",
+    ),
     ("history.on_service_id", "\"warn\"", "the run goes on"),
     (
         "history.on_other_upstream",

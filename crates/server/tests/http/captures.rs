@@ -117,6 +117,10 @@ fn response(answer: &Answer) -> Option<Value> {
 struct Known {
     ids: HashMap<String, String>,
     last: Option<Value>,
+    /// The conversation that the client made last.
+    conversation: Option<String>,
+    /// The first and the last item that the client was shown of it.
+    items: (Value, Value),
 }
 
 impl Known {
@@ -133,6 +137,15 @@ impl Known {
     fn adapt(&mut self, body: &mut Value) {
         let calls: Vec<Value> = self.last.iter().flat_map(calls).collect();
         let last = self.last.clone().unwrap_or_default();
+        if body["conversation"].is_string() {
+            body["conversation"] = json!(self.conversation);
+            let items = body["input"].as_array_mut().into_iter().flatten();
+            let outputs = items.filter(|item| item["type"] == "function_call_output");
+            for (item, call) in outputs.zip(calls) {
+                item["call_id"] = call;
+            }
+            return;
+        }
         let Some(previous) = body["previous_response_id"].as_str().map(str::to_owned) else {
             if let Some(items) = body["input"].as_array_mut() {
                 for item in items
@@ -151,6 +164,10 @@ impl Known {
             item["call_id"] = call;
         }
     }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn calls(response: &Value) -> Vec<Value> {
@@ -180,15 +197,21 @@ async fn every_captured_request_is_answered_or_names_what_is_not_built() {
         }
         let known = known.entry(row["client"].to_string()).or_default();
         let path = row["path"].as_str().unwrap().to_owned();
-        let query = row["query"].as_str().unwrap_or_default().to_owned();
+        let mut query = row["query"].as_str().unwrap_or_default().to_owned();
+        let of_conversation = path.starts_with("/conversations");
         known.adapt(&mut row["body"]);
         let parts: Vec<String> = path
             .split('/')
-            .map(|part| match part.starts_with("resp_") {
-                true => known.response(part),
-                false => part.to_owned(),
+            .map(|part| match part.split_once('_') {
+                Some(("resp", _)) => known.response(part),
+                Some(("conv", _)) => known.conversation.clone().unwrap_or_default(),
+                Some(("msg", _)) if of_conversation => text(&known.items.0),
+                _ => part.to_owned(),
             })
             .collect();
+        if let (true, Some((before, _))) = (of_conversation, query.split_once("after=")) {
+            query = format!("{before}after={}", text(&known.items.1));
+        }
         let method = row["method"].as_str().unwrap();
         let answer = send(&server, method, &(parts.join("/") + &query), &row["body"]).await;
         let what = match MISUSE.iter().find(|(at, ..)| *at == place) {
@@ -212,6 +235,14 @@ async fn every_captured_request_is_answered_or_names_what_is_not_built() {
         *counts.entry(what).or_default() += 1;
         if method == "POST" && path == "/responses" && answer.status == 200 {
             known.last = response(&answer);
+        }
+        if method == "POST" && path == "/conversations" && answer.status == 200 {
+            let made: Value = serde_json::from_str(&answer.body).unwrap();
+            known.conversation = made["id"].as_str().map(str::to_owned);
+        }
+        if method == "GET" && path.ends_with("/items") && answer.status == 200 {
+            let list: Value = serde_json::from_str(&answer.body).unwrap();
+            known.items = (list["first_id"].clone(), list["last_id"].clone());
         }
     }
     println!("captured requests: {counts:?}");

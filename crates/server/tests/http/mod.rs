@@ -14,6 +14,7 @@ mod client_tools;
 mod compaction;
 mod conn_runtimes;
 mod connections;
+mod conversations;
 mod hand_over;
 mod hosted;
 mod keys;

@@ -38,6 +38,7 @@ pub(crate) fn context(body: &str, dialect: Dialect) -> ResponseContext {
         tool_index: ToolIndex::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
+        conversation: None,
         ignored: Vec::new(),
     }
 }

@@ -25,7 +25,7 @@ pub use events::{AttachError, Attached, BadEvent};
 pub use handle::{Run, RunStream};
 pub use input::Input;
 pub use limits::{BadLimit, Calling, Limits};
-pub use options::{OnRepeat, RunOptions};
+pub use options::{ExpectedHead, OnRepeat, RunOptions};
 pub use outcome::{Outcome, Remedy, RunError, RunFailed, Step};
 pub use provider::{
     Additions, Completion, ContextProvider, Keep, MessageFilter, Need, ProviderContext,

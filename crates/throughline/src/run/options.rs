@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use throughline_model::json::RawJson;
 use throughline_model::{Settings, ToolChoice, ToolDef};
-use throughline_store::{Idempotency, RunId};
+use throughline_store::{Idempotency, NodeId, RunId};
 
 use super::limits::{Calling, Limits};
 use crate::prompt::Compaction;
@@ -19,6 +19,30 @@ pub enum OnRepeat {
     Wait,
     /// At once the id of the first run, as [`RunError::Repeated`](crate::agent::RunError::Repeated).
     Tell,
+}
+
+/// What the head of the thread must be for a run to begin. It is compared when the run has the
+/// thread, so that a run that waited for others is refused if they moved the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ExpectedHead {
+    /// Anything.
+    #[default]
+    Any,
+    /// The thread must be empty.
+    Empty,
+    /// It must be this node.
+    Node(NodeId),
+}
+
+impl ExpectedHead {
+    /// Whether a head is as expected.
+    pub fn is_met(self, head: Option<NodeId>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Empty => head.is_none(),
+            Self::Node(node) => head == Some(node),
+        }
+    }
 }
 
 /// Settings for one run. What is absent is the agent's.
@@ -66,6 +90,9 @@ pub struct RunOptions {
     pub key: Option<Idempotency>,
     /// What a request gets whose key has a run already.
     pub on_repeat: OnRepeat,
+    /// What the head of the thread must be; else the run is
+    /// [`RunError::HeadMoved`](crate::agent::RunError::HeadMoved).
+    pub expected_head: ExpectedHead,
     /// The id that the run is to have.
     pub run: Option<RunId>,
     /// What a host needs to resume the run in another process: an object that is stored with the run,

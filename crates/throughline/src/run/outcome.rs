@@ -2,7 +2,7 @@ mod failed;
 
 use throughline_compact::{BudgetUnreachable, Report};
 use throughline_model::{Body, CallId, Message, Outcome as Ending, Role, Stop, Usage};
-use throughline_store::{ApprovalId, RunId, ThreadId};
+use throughline_store::{ApprovalId, NodeId, RunId, ThreadId};
 use throughline_wire::Loss;
 
 use super::limits::BadLimit;
@@ -236,6 +236,12 @@ pub enum RunError {
     ServiceKeepsHistory {
         /// The upstream.
         upstream: String,
+    },
+    /// The head of the thread is not what the options expect.
+    #[error("the head of the thread is {}, and the options expect another; read the thread and decide anew", head.map_or_else(|| "empty".to_owned(), |head| head.to_string()))]
+    HeadMoved {
+        /// The head now.
+        head: Option<NodeId>,
     },
     /// The history is a service's, and no id came back.
     #[error("{upstream} keeps this conversation and gave no id for it")]

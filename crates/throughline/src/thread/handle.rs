@@ -54,6 +54,8 @@ pub(crate) struct Shared {
 /// What is known of the thread; always committed state.
 struct HandleState {
     place: Position,
+    /// The node that the history ends with.
+    head: Option<NodeId>,
     /// A failed run whose journal the next run begins with.
     failed: Option<RunId>,
     /// The point that was read when the thread was opened, until a run uses it.
@@ -201,6 +203,7 @@ impl Thread {
         let settings = ThreadSettings::read(seed.thread.settings.as_ref()).unwrap_or_default();
         let seen = HandleState {
             place: Position::New(Box::new(seed)),
+            head: None,
             failed: None,
             found: None,
             looked: None,
@@ -224,13 +227,12 @@ impl Thread {
 
     /// A thread that was opened.
     ///
-    /// `read` says whether its messages were read; if not, they are cached, or are read when they
-    /// are needed.
+    /// `cached` is the history up to its node, if its messages were not read.
     pub(super) fn opened(
         home: ScopedStore,
         at: &At,
         mut opened: Opened,
-        read: bool,
+        cached: Option<CachedHistory>,
     ) -> Result<Self> {
         let id = opened.thread.id.clone();
         let settings = settings(&opened)?;
@@ -239,13 +241,10 @@ impl Thread {
             _ => Position::Head,
         };
         let entries = std::mem::take(&mut opened.entries);
-        let node = opened.tip.map(|tip| tip.node);
-        let held = match read {
-            true => Some(CachedHistory::new(View::new(messages(entries)))),
-            false => node.and_then(|node| home.history_cache.as_ref()?.take(node)),
-        };
+        let held = cached.unwrap_or_else(|| CachedHistory::new(View::new(messages(entries))));
         let stored = opened.thread.settings.clone();
         let settings = (settings, stored);
+        let held = Some(held);
         Ok(Self::stored(home, id, place, opened.into(), held, settings))
     }
 
@@ -282,6 +281,7 @@ impl Thread {
         let (view, shown) = held.map(|held| (held.view, held.shown)).unzip();
         let seen = HandleState {
             place,
+            head: node,
             cached: view.map(|view| Cached { node, view }),
             shown: shown.unwrap_or_default(),
             failed: None,
@@ -351,6 +351,11 @@ impl Thread {
         Mailbox(Arc::clone(&self.shared))
     }
 
+    /// The node that the history ends with, as this handle last saw it; `None` while it is empty.
+    pub fn head(&self) -> Option<NodeId> {
+        self.shared.seen().head
+    }
+
     /// Whether runs continue from the head of the thread, and not from an earlier node.
     pub(crate) fn is_at_head(&self) -> bool {
         matches!(self.shared.place(), Position::Head | Position::New(_))
@@ -368,12 +373,14 @@ impl Thread {
     }
 }
 
-/// The messages of entries, without empty ones.
+/// The messages of entries, without empty ones and what was taken out of the conversation.
 pub(crate) fn messages(entries: Vec<throughline_store::Entry>) -> Vec<Arc<Message>> {
     let whole = |entry: &throughline_store::Entry| {
         entry.redacted.is_none() || !entry.message.contents.is_empty()
     };
-    let kept = entries.into_iter().filter(whole);
+    let kept = throughline_store::visible(entries)
+        .into_iter()
+        .filter(whole);
     kept.map(|entry| Arc::new(entry.message)).collect()
 }
 
@@ -549,6 +556,7 @@ impl Shared {
         } else if matches!(seen.place, Position::New(_)) {
             seen.place = Position::Head;
         }
+        seen.head = left.node;
         let shown = left.view.messages();
         // By address: a message that was read again may have been redacted.
         let mut pairs = seen.shown.iter().zip(shown);
@@ -715,6 +723,7 @@ impl Shared {
         let state = loaded.state();
         let node = loaded.found.as_ref().and_then(|found| found.node());
         let mut seen = self.seen();
+        seen.head = node;
         seen.shown = Arc::new(loaded.view.messages().to_vec());
         seen.pending = pending;
         seen.state = state;

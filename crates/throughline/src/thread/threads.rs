@@ -139,13 +139,22 @@ impl Threads {
             scope,
             history_cache,
         } = &self.home;
-        // A cached history is not read again.
+        // A cached history is not read again. Which node a thread continues from is not known
+        // before it was read.
         let window = match (&at, history_cache) {
             (At::Node(node), Some(history_cache)) if history_cache.has(node.run()) => 0,
+            (At::Thread(_) | At::Alias(_), Some(history_cache)) if !history_cache.is_empty() => 0,
             _ => usize::MAX,
         };
-        let opened = store.open(scope, &at, window).await?;
-        let thread = Thread::opened(self.home.clone(), &at, opened, window > 0)?;
+        let mut opened = store.open(scope, &at, window).await?;
+        let cached = match (history_cache, opened.tip) {
+            (Some(history_cache), Some(tip)) if window == 0 => history_cache.take(tip.node),
+            _ => None,
+        };
+        if window == 0 && opened.tip.is_some() && cached.is_none() {
+            opened = store.open(scope, &at, usize::MAX).await?;
+        }
+        let thread = Thread::opened(self.home.clone(), &at, opened, cached)?;
         thread.shared.find_pending().await?;
         Ok(thread)
     }
@@ -214,7 +223,7 @@ impl Threads {
     pub async fn open_or_create(&self, thread: NewThread) -> Result<Thread> {
         let ScopedStore { store, scope, .. } = &self.home;
         let opened = store.open_or_create(scope, &thread, usize::MAX).await?;
-        let thread = Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, true)?;
+        let thread = Thread::opened(self.home.clone(), &At::Thread(thread.id), opened, None)?;
         thread.shared.find_pending().await?;
         Ok(thread)
     }

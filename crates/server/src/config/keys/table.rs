@@ -7,12 +7,9 @@ const DAY: u64 = 86_400;
 const GIB: u64 = 1 << 30;
 const MOST_TOKENS: u64 = 1_000_000_000;
 
-const CONVERSATIONS: &str = "the Conversations API";
-
 /// Values that belong to a feature which this version does not have: key, value, feature.
 pub(super) const NOT_BUILT: &[(&str, &str, &str)] = &[
     ("server.auth", "keys", "API keys"),
-    ("server.locked_status", "400", CONVERSATIONS),
     (
         "upstream.kind",
         "foundry-classic",
@@ -20,9 +17,6 @@ pub(super) const NOT_BUILT: &[(&str, &str, &str)] = &[
     ),
     ("upstream.kind", "a2a", "A2A"),
     ("upstream.kind", "copilot-studio", "Copilot Studio"),
-    ("history.on_busy", "queue", CONVERSATIONS),
-    ("history.on_busy", "branch", CONVERSATIONS),
-    ("history.on_busy", "interrupt", CONVERSATIONS),
 ];
 
 /// A row is: section, name, type of the value, default; what it does.
@@ -57,7 +51,7 @@ keys! {
     server "runtimes" [OneOf(&["per_core", "shared"])] = "per_core":
         "Which threads serve connections. `per_core`: each connection stays on one thread. `shared`: all threads serve all connections; choose it if a few busy connections keep one thread busy while others are idle.";
     server "locked_status" [OneOf(&["409", "400"])] = "409":
-        "The status for a conversation that is busy. 400 is not built: there are no conversations.";
+        "The status of the error `conversation_locked`. OpenAI answers 400, which SDKs do not repeat.";
     server "log" [Text] = "info":
         "What is logged: `off`, `error`, `warn`, `info`, `debug`, `trace`, or by module as in `warn,throughline_server=debug`.";
     server "log_format" [OneOf(&["text", "json"])] = "text":
@@ -111,7 +105,7 @@ keys! {
     history "on_open_calls" [OneOf(&["reject", "close"])] = "reject":
         "What new input does while the client owes tool outputs: it is refused, or the calls are closed.";
     history "on_busy" [OneOf(&["reject", "queue", "branch", "interrupt"])] = "reject":
-        "What a run does on a busy conversation. All but `reject` are not built: there are no conversations, and continuing a response is never busy.";
+        "What a run does on a busy conversation: it is refused, waits its turn, continues from the old head as a branch, or cancels the run before it. Continuing a response is never busy.";
     history "on_service_id" [OneOf(&["throw", "warn", "clear", "warn+clear"])] = "throw":
         "What to do when a vendor says that it keeps a conversation which is ours to keep: the run fails, it is logged, the thread is handed over, or both.";
     history "on_other_upstream" [OneOf(&["refuse", "hand_over"])] = "refuse":

@@ -232,6 +232,7 @@ impl RunError {
             Self::Unasked { .. } => "unasked",
             Self::AlreadyAnswered { .. } => "already_answered",
             Self::ServiceKeepsHistory { .. } => "service_keeps_history",
+            Self::HeadMoved { .. } => "head_moved",
             Self::NoServiceId { .. } => "no_service_id",
             Self::OtherServiceId { .. } => "other_service_id",
             Self::KeptElsewhere { .. } => "kept_elsewhere",
@@ -266,6 +267,7 @@ impl Nature {
             | RunError::Unasked { .. }
             | RunError::AlreadyAnswered { .. }
             | RunError::ServiceKeepsHistory { .. }
+            | RunError::HeadMoved { .. }
             | RunError::NoServiceId { .. }
             | RunError::OtherServiceId { .. }
             | RunError::KeptElsewhere { .. }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throughline_model::{Message, Source};
 use throughline_store::{
-    At, Entry, Error, ItemRef, Journal, NodeId, NodeRef, RunId, Span, TenantScope,
+    At, Entry, Error, ItemRef, Journal, Mask, NodeId, NodeRef, RunId, Span, TenantScope, masks_of,
 };
 
 use super::approvals::awaiting_approval;
@@ -53,7 +53,7 @@ pub(super) fn positioned<'m>(
 }
 
 /// All messages up to a node, oldest first.
-pub(super) async fn entries(
+pub(in crate::api::openai) async fn entries(
     app: &App,
     scope: &TenantScope,
     node: Option<NodeId>,
@@ -78,8 +78,35 @@ pub(super) async fn entries(
     }
 }
 
+/// The items of a branch that were not taken out of it. `entries` go to its end.
+pub(in crate::api::openai) fn visible_items(
+    app: &App,
+    entries: &[&Entry],
+    options: &ListingOptions,
+) -> Vec<Item> {
+    let masks = masks_of(entries.iter().copied());
+    let said: Vec<&Entry> = entries
+        .iter()
+        .copied()
+        .filter(|entry| Mask::of(&entry.message).is_none())
+        .collect();
+    let messages = said.iter().map(|entry| (entry.at.run, &entry.message));
+    let mut items = options.items(app, &positioned(messages));
+    if !masks.is_empty() {
+        let is_masked = |(message, content): &(usize, usize)| {
+            let mask = said.get(*message).map(|entry| Mask {
+                message: entry.at,
+                content: *content,
+            });
+            mask.is_some_and(|mask| masks.contains(&mask))
+        };
+        items.retain(|item| !item.contents.iter().any(is_masked));
+    }
+    items
+}
+
 /// How the items of a run's chain are listed.
-pub(super) struct ListingOptions {
+pub(in crate::api::openai) struct ListingOptions {
     tool_index: ToolIndex,
     model: String,
     seals: bool,
@@ -89,7 +116,7 @@ pub(super) struct ListingOptions {
 
 impl ListingOptions {
     /// With nothing known but the messages.
-    fn plain() -> Self {
+    pub(in crate::api::openai) fn plain() -> Self {
         Self {
             tool_index: ToolIndex::new(),
             model: String::new(),
@@ -106,6 +133,24 @@ impl ListingOptions {
             seals: true,
             ..Self::plain()
         }
+    }
+
+    /// The items of several runs: with the tools and questions of one more.
+    pub(in crate::api::openai) fn add(&mut self, journal: &Journal) -> Result<(), ApiError> {
+        if let Some(host) = StoredRequest::of(journal.request.as_ref())? {
+            host.add_tools_to(&mut self.tool_index);
+            self.model = host.request.model().unwrap_or_default().to_owned();
+        }
+        let asked = awaiting_approval(journal, |_| true).into_iter();
+        self.asked
+            .extend(asked.map(|asked| (journal.run.id, asked)));
+        Ok(())
+    }
+
+    /// Whether reasoning comes with what is needed to send it back.
+    pub(in crate::api::openai) fn with_seals(mut self, seals: bool) -> Self {
+        self.seals = seals;
+        self
     }
 
     pub(super) fn of(journal: &Journal) -> Result<Self, ApiError> {
@@ -127,7 +172,11 @@ impl ListingOptions {
         })
     }
 
-    pub(super) fn items(&self, app: &App, positioned: &[PositionedMessage<'_>]) -> Vec<Item> {
+    pub(in crate::api::openai) fn items(
+        &self,
+        app: &App,
+        positioned: &[PositionedMessage<'_>],
+    ) -> Vec<Item> {
         let listing = Listing {
             dialect: dialect(app),
             tool_index: &self.tool_index,

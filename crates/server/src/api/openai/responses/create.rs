@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use futures_util::stream;
-use throughline::agent::RunEnd;
+use throughline::agent::{ExpectedHead, RunEnd};
 use throughline::client::Reservation;
 use throughline_store::{Idempotency, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,6 +18,7 @@ use super::stored_response::StoredResponse;
 use super::unsupported::header;
 use super::wire::CreateRequest;
 use super::{errors, get, sse};
+use crate::api::openai::conversations;
 use crate::api::openai::items::InputItems;
 use crate::app::App;
 use crate::auth::Caller;
@@ -58,9 +59,14 @@ async fn read_and_run(
         .param("store")
         .retry(false));
     }
-    if headers.contains_key("if-match") {
-        // It guards the head of a conversation, and a chain has none that could move.
-        return Err(ApiError::not_implemented("If-Match"));
+    check_conversation(&request)?;
+    let expected_head = conversations::expected_head(&headers)?;
+    if expected_head != ExpectedHead::Any && request.conversation().is_none() {
+        return Err(ApiError::invalid(
+            "If-Match compares the head of a conversation, and this request names none. Send \
+             'conversation', or leave the header out.",
+        )
+        .retry(false));
     }
     let mut input = request.take_input();
     let compacts = input.take_trigger()?;
@@ -72,6 +78,7 @@ async fn read_and_run(
         compacts,
         request: Arc::new(request),
         memory: Arc::new(memory),
+        expected_head,
         ignored: None,
     };
     let mut response = match retry {
@@ -82,11 +89,26 @@ async fn read_and_run(
         Retry::WithoutKey(digest) => call.retry_without_key(digest).await,
         Retry::FirstAttempt(digest) => call.begin_first_attempt(digest).await,
         Retry::None => call.begin(app.store.ids().run(), None).await,
-    }?;
+    }
+    .map_err(|error| conversations::with_locked_status(&app, error))?;
+    call.add_entity_tag(&mut response).await;
     if let Some(Ok(ignored)) = call.ignored.map(HeaderValue::try_from) {
         response.headers_mut().insert(IGNORED, ignored);
     }
     Ok(response)
+}
+
+/// What a conversation needs.
+fn check_conversation(request: &CreateRequest) -> Result<(), ApiError> {
+    match request.conversation() {
+        Some(_) if !request.store() => Err(ApiError::invalid(
+            "A response of a conversation is kept: leave 'store' out, or 'conversation'.",
+        )
+        .code("conversation_requires_store")
+        .param("store")
+        .retry(false)),
+        _ => Ok(()),
+    }
 }
 
 /// The header that names what of a request is not carried out.
@@ -104,11 +126,31 @@ pub(super) struct CreateCall<'a> {
     pub(super) connection: Option<Arc<dyn ClientConnection>>,
     /// Memory reserved for the request, until its run has ended.
     pub(super) memory: Arc<Reservation>,
+    /// What the head of the conversation must be.
+    pub(super) expected_head: ExpectedHead,
     /// Members that are not carried out, for a header of the answer.
     pub(super) ignored: Option<String>,
 }
 
 impl CreateCall<'_> {
+    /// Name the head of the conversation after a response that moved it, in the header of a whole answer.
+    async fn add_entity_tag(&self, response: &mut Response<Body>) {
+        let run = response
+            .extensions()
+            .get::<Answered>()
+            .map(|answered| answered.0);
+        let (Some(run), Some(_), false) = (run, self.request.conversation(), self.request.stream())
+        else {
+            return;
+        };
+        // A header that cannot be had is left out: the response is committed.
+        if let Ok(run) = self.app.store.run(self.scope, run).await
+            && let Some(head) = run.published.filter(|_| run.leased)
+        {
+            conversations::set_entity_tag(response, Some(head));
+        }
+    }
+
     /// From a client that may send it again without a key.
     async fn begin_first_attempt(&mut self, digest: [u8; 16]) -> Result<Response<Body>, ApiError> {
         let run = self.app.store.ids().run();

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use throughline::agent::{RunEnd, RunError};
 use throughline::client::ClientError;
 use throughline_model::json::RawJson;
-use throughline_store::{ApprovalId, Error, RunId, ThreadId};
+use throughline_store::{ApprovalId, Error, NodeId, RunId, ThreadId};
 
 use crate::api::store_error;
 use crate::error::ApiError;
@@ -34,6 +34,53 @@ pub(crate) fn no_previous(id: &str) -> ApiError {
         .code("previous_response_not_found")
         .param("previous_response_id")
         .retry(false)
+}
+
+/// An error of the store about the conversation that a request names.
+pub(crate) fn conversation(error: &Error, id: &str) -> ApiError {
+    match error {
+        Error::NotFound { .. } => {
+            let id: String = id.chars().take(128).collect();
+            ApiError::invalid(format!("Conversation with id '{id}' not found."))
+                .code("conversation_not_found")
+                .param("conversation")
+                .retry(false)
+        }
+        error => store(error),
+    }
+}
+
+/// The head of a conversation that is not the one of `If-Match`.
+pub(crate) fn head_moved(head: Option<NodeId>) -> ApiError {
+    let now = head.map_or_else(|| "empty".to_owned(), |head| head.to_string());
+    let mut error = ApiError::new(
+        412,
+        "invalid_request_error",
+        format!(
+            "The head of the conversation is \"{now}\", and If-Match names another. Read what is new \
+             and decide anew."
+        ),
+    )
+    .code("head_moved")
+    .retry(false);
+    error.headers.push(("etag", format!("\"{now}\"")));
+    error
+}
+
+/// A conversation that another run works on.
+fn locked(run: RunId) -> ApiError {
+    let id = response_id(run);
+    let mut error = ApiError::new(
+        409,
+        "invalid_request_error",
+        "Another process is currently operating on this conversation. Please retry in a few seconds.",
+    )
+    .code("conversation_locked")
+    .param("conversation")
+    .retry(true);
+    error.retry_after = Some(Duration::from_secs(1));
+    error.more.push(("response_id", quoted(&id)));
+    error
 }
 
 /// A response that has not ended yet.
@@ -88,6 +135,7 @@ pub(crate) fn refused(
         ))
         .param("input"),
         RunError::Repeated { run } => in_progress(*run),
+        RunError::HeadMoved { head } => head_moved(*head),
         RunError::Tools(error) => ApiError::invalid(error.to_string())
             .code("invalid_tools")
             .param("tools"),
@@ -283,6 +331,8 @@ pub(crate) fn code(kind: &str) -> &'static str {
 pub(crate) fn store(error: &Error) -> ApiError {
     match error {
         Error::NotFinal { run, .. } => return not_final(*run),
+        Error::Busy { run, .. } => return locked(*run),
+        Error::HeadMoved { head, .. } => return head_moved(*head),
         Error::KeyReused { .. } => {
             return ApiError::new(
                 422,

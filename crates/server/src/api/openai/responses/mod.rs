@@ -1,21 +1,21 @@
 //! The Responses API: `wire` has its formats, the other files its handlers.
 
 mod approvals;
-mod chain;
+pub(in crate::api::openai) mod chain;
 mod compact;
 mod compaction_options;
 mod create;
-mod errors;
+pub(in crate::api::openai) mod errors;
 mod get;
-mod input_items;
+pub(in crate::api::openai) mod input_items;
 mod input_tokens;
 mod offered;
 mod projection;
 mod resolve;
-mod resolve_input;
+pub(in crate::api::openai) mod resolve_input;
 mod resolve_target;
 mod resume;
-mod retry;
+pub(in crate::api::openai) mod retry;
 mod sse;
 mod start;
 mod stored_request;

@@ -41,6 +41,7 @@ pub(crate) async fn resolve_target(
 ) -> Result<ResolvedTarget, ApiError> {
     let route = app.upstreams.route(request.model())?;
     let mut host = StoredRequest::plain(Arc::clone(&request));
+    host.conversation = request.conversation().map(str::to_owned);
     let served = server_tools(app, &request, &route).await?;
     for list in served.lists {
         if !listed.contains(&list.label) {
@@ -156,6 +157,7 @@ fn build_target(
         persistence: extras
             .persistence
             .or_else(|| agent.and_then(|agent| agent.persistence)),
+        on_busy: extras.on_busy,
         on_interrupt: extras.on_interrupt,
         on_open_calls: extras.on_open_calls,
         on_park: Some(OnPark::Publish),

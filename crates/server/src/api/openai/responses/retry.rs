@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::trials::planted;
 
 /// What the headers of a request say about retries. A digest is that of the request body.
-pub(super) enum Retry {
+pub(in crate::api::openai) enum Retry {
     /// It has an `Idempotency-Key`.
     Keyed(Idempotency),
     /// An SDK without keys sends it again.
@@ -28,7 +28,7 @@ pub(super) enum Retry {
 }
 
 impl Retry {
-    pub(super) fn of(headers: &HeaderMap, body: &[u8]) -> Result<Self, ApiError> {
+    pub(in crate::api::openai) fn of(headers: &HeaderMap, body: &[u8]) -> Result<Self, ApiError> {
         let attempts = header_text(headers, "x-stainless-retry-count");
         let attempts = attempts.and_then(|count| count.parse::<u64>().ok());
         Ok(match (key_name(headers)?, attempts) {

@@ -22,6 +22,7 @@ use super::thread_owner::{OwnerSettled, settle_owner};
 use super::trigger::{WholeConversation, answer_with_compaction};
 use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
+use crate::api::openai::conversations;
 use crate::api::openai::items::{InputItems, KnownCall};
 use crate::error::ApiError;
 use crate::service::{
@@ -62,7 +63,8 @@ impl CreateCall<'_> {
         let mut prepared = self.prepare(failed.filter(FailedRun::is_adopted)).await?;
         self.report_ignored(run, &prepared.target.host.ignored);
         let context = self.context(run, &prepared);
-        let options = options(run, key, &mut prepared);
+        let mut options = options(run, key, &mut prepared);
+        options.expected_head = self.expected_head;
         let log = match options.compaction {
             Some(Compaction::On(_)) => EventLog::Always,
             Some(Compaction::Off) | None => EventLog::IfStreamed,
@@ -101,7 +103,8 @@ impl CreateCall<'_> {
             Some(adopts) => Some(adopts.run),
             None => self.previous()?,
         };
-        if previous.is_none() && self.input.is_empty() && !request.has_prompt() {
+        let continues = previous.is_some() || request.conversation().is_some();
+        if !continues && self.input.is_empty() && !request.has_prompt() {
             return Err(ApiError::invalid(
                 "Missing required parameter: 'input'. Say something, or name a response to go on from \
                  in 'previous_response_id'.",
@@ -109,7 +112,15 @@ impl CreateCall<'_> {
             .code("missing_required_parameter")
             .param("input"));
         }
-        let thread = self.thread(&app.runs.threads(self.scope), previous).await?;
+        let threads = app.runs.threads(self.scope);
+        if let Some(id) = request.conversation() {
+            let thread = conversations::open(&threads, id).await;
+            let thread = thread.map_err(|error| errors::conversation(&error, id))?;
+            // Calls of the newest response may wait for answers in the input.
+            let newest = thread.head().map(|head| head.run);
+            return self.prepare_on(thread, newest, None).await;
+        }
+        let thread = self.thread(&threads, previous).await?;
         self.prepare_on(thread, previous, adopts).await
     }
 
@@ -184,7 +195,8 @@ impl CreateCall<'_> {
             run,
             thread: self.request.store().then(|| thread.id().clone()),
             created: begun_at(run),
-            previous: prepared.previous,
+            previous: prepared.previous.filter(|_| host.conversation.is_none()),
+            conversation: host.conversation.clone(),
             request: Arc::clone(&self.request),
             dialect: dialect(self.app),
             tool_index: host.tool_index(),

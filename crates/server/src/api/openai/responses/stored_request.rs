@@ -23,6 +23,8 @@ pub(crate) struct StoredRequest {
     pub(crate) listed: Vec<String>,
     /// The response that it continues, where the store does not have it: one that failed.
     pub(crate) previous: Option<RunId>,
+    /// The conversation that it belongs to.
+    pub(crate) conversation: Option<String>,
     /// Whether the client's tools were offered as functions, by names that each vendor takes.
     pub(crate) functions: bool,
     /// What of the request is not carried out, as far as it was known at the beginning.
@@ -40,6 +42,7 @@ impl StoredRequest {
             lists: Vec::new(),
             listed: Vec::new(),
             previous: None,
+            conversation: None,
             functions: false,
             ignored: Vec::new(),
             compaction_item: None,
@@ -48,6 +51,12 @@ impl StoredRequest {
 
     pub(crate) fn tool_index(&self) -> ToolIndex {
         let mut tool_index = ToolIndex::new();
+        self.add_tools_to(&mut tool_index);
+        tool_index
+    }
+
+    /// Add its tools to those of other requests.
+    pub(crate) fn add_tools_to(&self, tool_index: &mut ToolIndex) {
         for (name, tool) in &self.tools {
             tool_index.insert(name.clone(), tool.clone());
         }
@@ -56,7 +65,6 @@ impl StoredRequest {
                 tool_index.rename(offered, tool);
             }
         }
-        tool_index
     }
 
     /// As it is kept: the same for the same, so that the store has it once.
@@ -98,6 +106,9 @@ impl StoredRequest {
             }
             if let Some(previous) = self.previous {
                 object.str("previous", &previous.to_string());
+            }
+            if let Some(conversation) = &self.conversation {
+                object.str("conversation", conversation);
             }
             if self.functions {
                 object.bool("functions", true);
@@ -151,6 +162,7 @@ impl StoredRequest {
             lists: lists.collect(),
             listed: listed.collect(),
             previous: text(host, "previous").and_then(|run| run.parse().ok()),
+            conversation: text(host, "conversation"),
             functions: host
                 .get("functions")
                 .is_some_and(|found| found.raw() == "true"),

@@ -51,7 +51,11 @@ impl StoredResponse {
             run,
             thread: Some(journal.run.thread.clone()),
             created: begun_at(run),
-            previous: host.previous.or(base),
+            previous: host
+                .previous
+                .or(base)
+                .filter(|_| host.conversation.is_none()),
+            conversation: host.conversation.clone(),
             tool_index: host.tool_index(),
             lists: host.lists,
             ignored: host.ignored,

@@ -136,6 +136,16 @@ async fn try_until_begun(
                 return repeat(context, plan.on_repeat, run, *earlier).await;
             }
         };
+        let head = place.loaded.end().map(|end| end.node);
+        if !plan.expected_head.is_met(head) {
+            context.thread.put_back(place.loaded);
+            // The head may have moved because of an earlier request with the same key.
+            let earlier = run_by_key(context, &plan).await;
+            return match earlier.map_err(|error| refuse(error.into()))? {
+                Some(earlier) => repeat(context, plan.on_repeat, run, *earlier).await,
+                None => Err(refuse(RunError::HeadMoved { head })),
+            };
+        }
         // The settings of the thread may have changed since the last attempt.
         plan.policy.persistence = persistence;
         plan.apply_thread_settings(&place.loaded.settings, chosen);

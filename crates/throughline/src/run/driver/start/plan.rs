@@ -15,7 +15,7 @@ use crate::client::{ChatClient, Layer, PersistEachCall};
 use crate::prompt::Compaction;
 use crate::run::ContextProvider;
 use crate::run::limits::{Calling, Limits};
-use crate::run::options::{OnRepeat, RunOptions};
+use crate::run::options::{ExpectedHead, OnRepeat, RunOptions};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
 use crate::run::setup::check_providers;
@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     /// The key under which the store begins the run at most once.
     pub(crate) key: Option<Idempotency>,
     pub(crate) on_repeat: OnRepeat,
+    /// What the head of the thread must be.
+    pub(crate) expected_head: ExpectedHead,
     /// Whether it was logged that the service keeps a history that another owner keeps.
     pub(crate) warned: bool,
     /// What is stored with the run for a worker that resumes it; none if all of it is the agent's.
@@ -110,6 +112,7 @@ impl Plan {
             service_id: options.service_id,
             key: options.key,
             on_repeat: options.on_repeat,
+            expected_head: options.expected_head,
             warned: false,
             request,
         })
@@ -223,6 +226,7 @@ fn write(options: &RunOptions) -> Option<RawJson> {
         service_id: _,
         key: _,
         on_repeat: _,
+        expected_head: _,
         run: _,
         host,
     } = options;

@@ -34,6 +34,8 @@ pub struct Item {
     pub json: RawJson,
     /// Where in the history it stands if a model made it: which message, and which content of it.
     pub position: Option<(usize, usize)>,
+    /// The contents that it shows: which message, and which content of it.
+    pub contents: Vec<(usize, usize)>,
 }
 
 /// Where in a run a message stands.
@@ -165,14 +167,14 @@ impl<'m> ItemList<'m, '_> {
         if let Some((id, item)) = compaction_token::item_of(positioned.message) {
             return self.push(id, item.get());
         }
-        let mut run: Vec<Content> = Vec::new();
-        for content in &positioned.message.contents {
+        let mut run: Vec<(usize, Content)> = Vec::new();
+        for (place, content) in positioned.message.contents.iter().enumerate() {
             let wire = content.vendor.as_ref().map(|vendor| &vendor.wire);
             let foreign = wire != Some(&Wire::OpenAiResponses);
             let carried = envelope::item_id_of(content).is_some()
                 || foreign && matches!(content.body, Body::Reasoning(_));
             if !carried {
-                run.push(content.clone());
+                run.push((place, content.clone()));
                 continue;
             }
             self.push_sent(positioned, std::mem::take(&mut run));
@@ -180,21 +182,25 @@ impl<'m> ItemList<'m, '_> {
                 let id = envelope::item_id_of(content);
                 let id = id.unwrap_or_else(|| self.input_id(positioned.run, draft.tag()));
                 self.push(id.clone(), &draft.item(&id, ItemStatus::Completed));
+                self.made_from(vec![place]);
             }
         }
         self.push_sent(positioned, run);
     }
 
     /// Contents as the items that the client sent.
-    fn push_sent(&mut self, positioned: &PositionedMessage<'m>, contents: Vec<Content>) {
+    fn push_sent(&mut self, positioned: &PositionedMessage<'m>, contents: Vec<(usize, Content)>) {
         if contents.is_empty() {
             return;
         }
+        let (places, contents): (Vec<usize>, Vec<Content>) = contents.into_iter().unzip();
         let message = Message {
             contents,
             ..positioned.message.clone()
         };
-        for item in original_items(message) {
+        let items = original_items(message.clone());
+        let mut sources = sources(&message, &places, items.len()).into_iter();
+        for item in items {
             let value = item.value();
             let tag = value.get("type").and_then(Value::as_str);
             let tag = tag.unwrap_or_else(|| "message".into());
@@ -203,6 +209,15 @@ impl<'m> ItemList<'m, '_> {
             let id = id.filter(|id| !id.is_empty()).map_or(minted, Into::into);
             let json = with_defaults(&value, &tag, &id);
             self.push(id, &json);
+            self.made_from(sources.next().unwrap_or_default());
+        }
+    }
+
+    /// Note which contents of the message the newest item shows.
+    fn made_from(&mut self, places: Vec<usize>) {
+        if let Some(item) = self.items.last_mut() {
+            let message = self.message;
+            item.contents = places.into_iter().map(|place| (message, place)).collect();
         }
     }
 
@@ -220,6 +235,7 @@ impl<'m> ItemList<'m, '_> {
                 id,
                 json,
                 position: None,
+                contents: Vec::new(),
             });
         }
     }
@@ -248,6 +264,7 @@ impl<'m> ItemList<'m, '_> {
             self.push_signature(positioned.run, step, content);
             for item in self.items.iter_mut().skip(before) {
                 item.position = Some((self.message, place));
+                item.contents = vec![(self.message, place)];
             }
         }
         let cut = message.status == Some(MessageStatus::Incomplete);
@@ -387,6 +404,32 @@ impl<'m> ItemList<'m, '_> {
             self.open.remove(*place);
         }
     }
+}
+
+/// Which contents each item of a message shows. `places` are those of its contents.
+fn sources(message: &Message, places: &[usize], items: usize) -> Vec<Vec<usize>> {
+    if items == 1 {
+        return vec![places.to_vec()];
+    }
+    if items == places.len() {
+        return places.iter().map(|place| vec![*place]).collect();
+    }
+    // An item begins with the content with which there is one item more.
+    let mut sources: Vec<Vec<usize>> = Vec::new();
+    for (count, place) in (1..).zip(places) {
+        let part = Message {
+            contents: message.contents[..count].to_vec(),
+            ..message.clone()
+        };
+        let now = original_items(part).len();
+        while sources.len() < now {
+            sources.push(Vec::new());
+        }
+        if let Some(last) = sources.last_mut() {
+            last.push(*place);
+        }
+    }
+    sources
 }
 
 /// Say that an item is not whole.

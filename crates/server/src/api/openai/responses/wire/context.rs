@@ -23,6 +23,8 @@ pub struct ResponseContext {
     pub created: Millis,
     /// The response that it continues.
     pub previous: Option<RunId>,
+    /// The conversation that it belongs to.
+    pub conversation: Option<String>,
     /// What was asked for.
     pub request: Arc<CreateRequest>,
     /// Which specification the events follow.

@@ -86,7 +86,7 @@ pub(crate) enum Handling {
 const MEMBERS: [(&str, Handling); 34] = [
     ("background", Handling::NotBuilt),
     ("context_management", Handling::Here),
-    ("conversation", Handling::NotBuilt),
+    ("conversation", Handling::Here),
     ("frequency_penalty", Handling::Setting),
     ("include", Handling::Elements),
     ("input", Handling::Elements),

@@ -23,6 +23,7 @@ pub(crate) use ignored::{
 };
 pub(in crate::api::openai::responses) use object::UsageTotal;
 pub use project::Projector;
+pub(in crate::api::openai) use request::metadata;
 pub use request::{
     AllowedTools, CompactionOverride, CompactionRequest, ContextManagement, CreateRequest, Extras,
     Include, McpTool, RequestTool, RequireApproval, ToolFilter, ToolSelection,

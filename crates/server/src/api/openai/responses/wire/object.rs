@@ -125,6 +125,7 @@ pub(super) struct ResponseObject {
     id: String,
     created: u64,
     previous: Option<String>,
+    conversation: Option<String>,
     echo: RawJson,
     dialect: Dialect,
     /// The first members of our own object; none in a dialect without it.
@@ -151,6 +152,7 @@ impl ResponseObject {
             id: format!("resp_{}", context.run.to_hex()),
             created: context.created / 1_000,
             previous: context.previous.map(|run| format!("resp_{}", run.to_hex())),
+            conversation: context.conversation.clone(),
             echo: echo::members(&context.request, context.dialect, &context.ignored),
             dialect: context.dialect,
             throughline,
@@ -216,6 +218,11 @@ impl ResponseObject {
                 Some(id) => object.str("previous_response_id", id),
                 None => object.raw("previous_response_id", "null"),
             };
+            if let Some(id) = &self.conversation {
+                let mut conversation = ObjectWriter::new(object.key("conversation"));
+                conversation.str("id", id);
+                conversation.end();
+            }
             let mut list = ArrayWriter::new(object.key("output"));
             for item in output {
                 list.raw(item);

@@ -25,6 +25,7 @@ fn context(body: &str) -> ResponseContext {
         tool_index: ToolIndex::new(),
         lists: Vec::new(),
         known_calls: Vec::new(),
+        conversation: None,
         ignored: Vec::new(),
     }
 }

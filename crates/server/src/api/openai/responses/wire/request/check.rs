@@ -7,7 +7,7 @@ use super::{Include, read};
 use crate::ApiError;
 
 /// The client's own pairs.
-pub(super) fn metadata(body: &Value<'_>) -> Result<Vec<(String, String)>, ApiError> {
+pub(crate) fn metadata(body: &Value<'_>) -> Result<Vec<(String, String)>, ApiError> {
     const PAIRS: usize = 16;
     const KEY: usize = 64;
     const VALUE: usize = 512;
@@ -90,33 +90,38 @@ pub(super) fn obfuscation(body: &Value<'_>) -> Result<bool, ApiError> {
     Ok(padded == Some(true))
 }
 
-/// Refuse what is not built, by name.
-pub(super) fn not_built(body: &Value<'_>, continues: bool) -> Result<(), ApiError> {
+/// The conversation that the response belongs to: a string, or an object with an id.
+pub(super) fn conversation(body: &Value<'_>, continues: bool) -> Result<Option<String>, ApiError> {
     let root = Path::Root;
-    if let Some(conversation) = read::member(body, "conversation") {
-        let path = root.key("conversation");
-        match (conversation.as_object(), conversation.as_text()) {
-            (Some(_), _) => drop(read::required(conversation, "id", &path)?),
-            (None, Some(_)) => {}
-            (None, None) => {
-                return Err(read::wrong_type(
-                    &path,
-                    "a string or an object",
-                    conversation,
-                ));
-            }
+    let Some(conversation) = read::member(body, "conversation") else {
+        return Ok(None);
+    };
+    let path = root.key("conversation");
+    let id = match (conversation.as_object(), conversation.as_str()) {
+        (Some(_), _) => read::required(conversation, "id", &path)?,
+        (None, Some(id)) => id,
+        (None, None) => {
+            return Err(read::wrong_type(
+                &path,
+                "a string or an object",
+                conversation,
+            ));
         }
-        if continues {
-            return Err(ApiError::invalid(
-                "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Send \
-                 only one of them.",
-            )
-            .code("mutually_exclusive_parameters")
-            .param("conversation"));
-        }
-        return Err(ApiError::not_implemented("conversation"));
+    };
+    if continues {
+        return Err(ApiError::invalid(
+            "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Send only one \
+             of them.",
+        )
+        .code("mutually_exclusive_parameters")
+        .param("conversation"));
     }
-    if read::flag(body, "background", &root)? == Some(true) {
+    Ok(Some(id.into_owned()))
+}
+
+/// Refuse what is not built, by name.
+pub(super) fn not_built(body: &Value<'_>) -> Result<(), ApiError> {
+    if read::flag(body, "background", &Path::Root)? == Some(true) {
         return Err(ApiError::not_implemented("background"));
     }
     Ok(())

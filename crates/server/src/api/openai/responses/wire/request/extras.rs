@@ -42,7 +42,7 @@ impl Extras {
         }
         let word = |key, known: &[&'static str]| read::one_of(object, key, known, &path);
         let persistence = word("persistence", &["per_run", "per_call"])?;
-        let on_busy = word("on_busy", &["reject"])?;
+        let on_busy = word("on_busy", &["reject", "queue", "branch", "interrupt"])?;
         let on_interrupt = word("on_interrupt", &["resume", "close", "reject"])?;
         let on_open_calls = word("on_open_calls", &["reject", "close"])?;
         Ok(Self {
@@ -50,8 +50,12 @@ impl Extras {
                 "per_call" => Persistence::PerCall,
                 _ => Persistence::PerRun,
             }),
-            // Continuing a response is never busy; the others need a conversation.
-            on_busy: on_busy.map(|_| OnBusy::Reject),
+            on_busy: on_busy.map(|word| match word {
+                "queue" => OnBusy::Queue,
+                "branch" => OnBusy::Branch,
+                "interrupt" => OnBusy::Interrupt,
+                _ => OnBusy::Reject,
+            }),
             on_interrupt: on_interrupt.map(|word| match word {
                 "close" => OnInterrupt::Close,
                 "reject" => OnInterrupt::Reject,

@@ -18,6 +18,7 @@ use super::items::input::InputItems;
 use super::items::read;
 use crate::ApiError;
 
+pub(crate) use check::metadata;
 pub use compaction::{CompactionOverride, CompactionRequest, ContextManagement};
 pub use extras::Extras;
 pub use tools::{AllowedTools, McpTool, RequestTool, RequireApproval, ToolFilter, ToolSelection};
@@ -81,6 +82,7 @@ pub struct CreateRequest {
     model: Option<String>,
     instructions: Option<String>,
     previous: Option<String>,
+    conversation: Option<String>,
     store: bool,
     stream: bool,
     metadata: Vec<(String, String)>,
@@ -116,10 +118,11 @@ impl CreateRequest {
             stored: stored_body::stored_body(body),
             model: text("model")?,
             instructions: text("instructions")?,
+            conversation: check::conversation(body, previous.is_some())?,
             previous,
             store: read::flag(body, "store", &root)?.unwrap_or(true),
             stream: read::flag(body, "stream", &root)?.unwrap_or(false),
-            metadata: check::metadata(body)?,
+            metadata: metadata(body)?,
             choice: tools::choice(body, &tools)?,
             tools,
             settings: settings::settings(body)?,
@@ -131,7 +134,7 @@ impl CreateRequest {
             input: InputItems::of(body)?,
         };
         check::echoed(body)?;
-        check::not_built(body, request.previous.is_some())?;
+        check::not_built(body)?;
         Ok(request)
     }
 
@@ -173,6 +176,11 @@ impl CreateRequest {
     /// The id of the response to continue, as it was sent.
     pub fn previous_response_id(&self) -> Option<&str> {
         self.previous.as_deref()
+    }
+
+    /// The id of the conversation that the response belongs to.
+    pub fn conversation(&self) -> Option<&str> {
+        self.conversation.as_deref()
     }
 
     /// Whether the response is kept.

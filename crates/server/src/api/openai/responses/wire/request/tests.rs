@@ -191,8 +191,6 @@ fn texts_have_limits() {
 #[test]
 fn what_is_not_built_says_so() {
     for (body, feature) in [
-        (r#"{"conversation":"conv_1"}"#, "conversation"),
-        (r#"{"conversation":{"id":"conv_1"}}"#, "conversation"),
         (r#"{"background":true}"#, "background"),
         (r#"{"throughline":{"recall":true}}"#, "throughline.recall"),
     ] {
