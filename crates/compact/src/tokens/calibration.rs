@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use throughline_model::json::{self, ArrayWriter, RawJson, Value};
+use throughline_model::tokens::Mix;
+
+use super::family::Family;
 
 /// The version of the stored form.
 const VERSION: u64 = 1;
 
-/// Tokens for each unit before anything was billed, by the family of the model.
-const FAMILIES: [(&str, f64); 1] = [("claude", 1.3)];
-
-/// No vocabulary is so coarse or so fine.
-const BOUNDS: (f64, f64) = (0.5, 3.0);
+/// No vocabulary is so coarse or so fine: Thai comes to 4.5 with the least fitting one.
+const BOUNDS: (f64, f64) = (0.3, 5.0);
 
 /// How many units of experience the first guess is worth.
 const GUESS: f64 = 2_000.0;
@@ -84,12 +84,26 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// Nothing was billed yet; the name of the model gives a first guess.
+    /// Nothing was billed yet; the name of the model gives a first guess, for English and code.
     pub fn for_model(model: &str) -> Self {
-        let model = model.to_ascii_lowercase();
-        let family = FAMILIES.iter().find(|(name, _)| model.contains(name));
+        Self::for_mix(model, &Mix::default())
+    }
+
+    /// Nothing was billed yet; the name of the model and what the texts are made of give a first
+    /// guess.
+    ///
+    /// ```
+    /// use throughline_compact::tokens::{Calibration, Mix};
+    ///
+    /// let english = Calibration::for_model("claude-opus").estimate(1_000).tokens;
+    /// let russian = Mix::of_text("Прилив в десять, отлив в четыре");
+    /// let russian = Calibration::for_mix("claude-opus", &russian).estimate(1_000).tokens;
+    /// assert!(russian > english * 3 / 2);
+    /// ```
+    pub fn for_mix(model: &str, mix: &Mix) -> Self {
+        let scale = Family::of_model(model).scale(mix);
         Self {
-            scale: family.map_or(1.0, |(_, scale)| *scale),
+            scale: scale.clamp(BOUNDS.0, BOUNDS.1),
             weight: GUESS,
             last: None,
             calls: 0,
@@ -249,6 +263,16 @@ impl Calibrations {
         known.unwrap_or_else(|| Calibration::for_model(model))
     }
 
+    /// Guess how a model counts texts of this mix, until its first bill.
+    pub fn guess(&mut self, upstream: &str, model: &str, mix: &Mix) {
+        let key = (upstream.to_owned(), model.to_owned());
+        let guessed = Calibration::for_mix(model, mix);
+        let known = self.models.entry(key).or_insert_with(|| guessed.clone());
+        if known.calls == 0 {
+            *known = guessed;
+        }
+    }
+
     /// Learn what an upstream billed for a view.
     pub fn observe(&mut self, upstream: &str, model: &str, units: u64, billed: u64) {
         let key = (upstream.to_owned(), model.to_owned());
@@ -262,7 +286,9 @@ impl Calibrations {
         RawJson::object(|object| {
             object.number("v", VERSION);
             let mut models = ArrayWriter::new(object.key("models"));
-            for ((upstream, model), known) in &self.models {
+            // A guess is made anew from what the conversation is then.
+            let billed = self.models.iter().filter(|(_, known)| known.calls > 0);
+            for ((upstream, model), known) in billed {
                 let entry = RawJson::object(|object| {
                     object
                         .str("upstream", upstream)

@@ -1,12 +1,21 @@
 //! How large messages are, in tokens, without a vendor's vocabulary.
 //!
-//! A *unit* is about one token of a present-day vocabulary. Vendors and models cut texts
-//! differently, so a count is an estimate; it is the same for every vendor, depends on nothing but
-//! the content, and takes one pass over it. A store counts each item once, when it enters, and
-//! keeps the count; what a vendor bills for it is estimated by `throughline-compact`.
+//! A *unit* is about one token of the vocabulary o200k. Vendors and models cut texts differently,
+//! so a count is an estimate; it is the same for every vendor, depends on nothing but the content,
+//! and takes one pass over it. A store counts each item once, when it enters, and keeps the count;
+//! what a vendor bills for it is estimated by `throughline-compact`, from the count and from the
+//! [`Mix`] of the texts.
 
+mod class;
+mod languages;
+mod mix;
+mod pieces;
 mod text;
+mod weights;
 
+pub use class::Class;
+pub use mix::Mix;
+pub use pieces::Pieces;
 pub use text::text_units;
 
 use crate::{Arguments, Body, Content, MediaSource, Message, Output, Reasoning};
@@ -44,47 +53,70 @@ pub fn contents_units(contents: &[Content]) -> u32 {
 }
 
 fn content(content: &Content) -> u32 {
+    let mut texts: u32 = 0;
+    let frame = visit(content, &mut |text| {
+        texts = texts.saturating_add(text_units(text));
+    });
+    frame.saturating_add(texts)
+}
+
+/// Passes on every text of a content. Returns the units of what is no text.
+fn visit(content: &Content, text: &mut impl FnMut(&str)) -> u32 {
     match &content.body {
-        Body::Text(text) | Body::Refusal(text) => text_units(&text.text),
+        Body::Text(body) | Body::Refusal(body) => text(&body.text),
         // Without its vendor's form reasoning is never sent.
-        Body::Reasoning(_) if content.vendor.is_none() => 0,
-        Body::Reasoning(reasoning) => reasoning_units(reasoning),
+        Body::Reasoning(_) if content.vendor.is_none() => {}
+        Body::Reasoning(reasoning) => visit_reasoning(reasoning, text),
         Body::Media(media) => match &media.source {
-            MediaSource::Uri(_) | MediaSource::Data(_) | MediaSource::File(_) => MEDIA,
+            MediaSource::Uri(_) | MediaSource::Data(_) | MediaSource::File(_) => return MEDIA,
         },
-        Body::ToolCall(call) => text_units(&call.name)
-            .saturating_add(arguments(&call.arguments))
-            .saturating_add(ROUND),
-        Body::ToolResult(result) => output(&result.output).saturating_add(ROUND),
-        Body::ApprovalRequest(request) => text_units(&request.name)
-            .saturating_add(arguments(&request.arguments))
-            .saturating_add(ROUND),
-        Body::ApprovalResponse(_) => ROUND,
-        Body::Error(fault) => text_units(&fault.message),
-        Body::Opaque(_) => ROUND,
-        Body::Unknown(json) => text_units(json.get()),
+        Body::ToolCall(call) => {
+            text(&call.name);
+            visit_arguments(&call.arguments, text);
+            return ROUND;
+        }
+        Body::ToolResult(result) => {
+            return visit_output(&result.output, text).saturating_add(ROUND);
+        }
+        Body::ApprovalRequest(request) => {
+            text(&request.name);
+            visit_arguments(&request.arguments, text);
+            return ROUND;
+        }
+        Body::ApprovalResponse(_) | Body::Opaque(_) => return ROUND,
+        Body::Error(fault) => text(&fault.message),
+        Body::Unknown(json) => text(json.get()),
     }
+    0
 }
 
-fn reasoning_units(reasoning: &Reasoning) -> u32 {
+fn visit_reasoning(reasoning: &Reasoning, text: &mut impl FnMut(&str)) {
     let texts = reasoning.text.iter().chain(&reasoning.summary);
-    let texts = texts.map(|text| text_units(text));
-    texts.fold(0, u32::saturating_add)
+    texts.for_each(|part| text(part));
 }
 
-fn arguments(arguments: &Arguments) -> u32 {
+fn visit_arguments(arguments: &Arguments, text: &mut impl FnMut(&str)) {
     match arguments {
-        Arguments::None => 0,
-        Arguments::Text(text) | Arguments::Free(text) => text_units(text),
-        Arguments::Json(json) => text_units(json.get()),
+        Arguments::None => {}
+        Arguments::Text(part) | Arguments::Free(part) => text(part),
+        Arguments::Json(json) => text(json.get()),
     }
 }
 
-fn output(output: &Output) -> u32 {
+fn visit_output(output: &Output, text: &mut impl FnMut(&str)) -> u32 {
     match output {
         Output::None => 0,
-        Output::Text(text) => text_units(text),
-        Output::Json(json) => text_units(json.get()),
-        Output::Parts(parts) => contents_units(parts),
+        Output::Text(part) => {
+            text(part);
+            0
+        }
+        Output::Json(json) => {
+            text(json.get());
+            0
+        }
+        Output::Parts(parts) => {
+            let frames = parts.iter().map(|part| visit(part, text));
+            frames.fold(0, u32::saturating_add)
+        }
     }
 }
