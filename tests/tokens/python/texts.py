@@ -47,6 +47,8 @@ LANGUAGES = {
     "Persian": "fa",
     "Bengali": "bn",
     "Tamil": "ta",
+    "Georgian": "ka",
+    "Armenian": "hy",
 }
 
 # Texts are cut into documents of about so many characters.
@@ -199,6 +201,27 @@ def tables():
         write("digit tables", part, numbers(random.Random(1_000 + number)))
 
 
+def symbols():
+    """Check lists, boxes, arrows and pictures, as command lines print them."""
+    pictures = "✅❌🚀🔥🎉💡📦🐛🔧📝👍🙏😀😂🤖🦀🌍⚡"
+    for number in range(40):
+        part = "fit" if number % 2 == 0 else "check"
+        rng = random.Random(2_000 + number)
+        lines = []
+        for line in range(25):
+            words = " ".join(rng.choices(("build", "tests", "docs", "release", "lint"), k=2))
+            kind = rng.randrange(4)
+            if kind == 0:
+                lines.append(f"{rng.choice(pictures)} {words}")
+            elif kind == 1:
+                lines.append("│ " + words + " │ " + "└" + "─" * rng.randrange(1, 6) + "┘")
+            elif kind == 2:
+                lines.append(f"{words} → {words} — “{words}”…")
+            else:
+                lines.append("• " + words + " ≤ ± × " + rng.choice(pictures))
+        write("symbols", part, "\n".join(lines))
+
+
 def main():
     sys.stdout.reconfigure(encoding="utf-8")
     languages()
@@ -206,6 +229,7 @@ def main():
     documents_of_json()
     encoded()
     tables()
+    symbols()
 
 
 main()
