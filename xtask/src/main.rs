@@ -30,6 +30,7 @@ mod tenants;
 mod test;
 mod tidy;
 mod tool;
+mod units;
 
 use tool::Failure;
 
@@ -67,6 +68,10 @@ cargo xtask planted [NAME…] [tenants] [--small] [--large]
 cargo xtask bench [NAME…] [--list]
     Runs the bench programs in release mode; fails when a ratio is over its limit.
 
+cargo xtask units [--fit]
+    Compares token estimates with the vocabularies of five families, which it installs, and fails when a
+    figure is over its limit. --fit prints weights that are fitted to one half of the texts.
+
 cargo xtask help
     This text.
 ";
@@ -87,6 +92,7 @@ fn main() -> ExitCode {
         "campaign" => campaign::main(rest),
         "planted" => campaign::planted(rest),
         "bench" => bench::main(rest),
+        "units" => units::main(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use throughline_compact::tokens::{self, Calibration};
+use throughline_compact::tokens::{self, Calibration, Mix, recent_mix};
 use throughline_compact::{
     BudgetUnreachable, Call, Planned, Policy, Report, Scale, ToolHistory, number_count,
 };
@@ -96,8 +96,8 @@ fn compact(
         recent_calls: args.recent,
         ..Policy::default()
     });
+    let scale = initial_scale(to, &recent_mix(request.messages.iter()));
     let units = push_messages(&mut history, request);
-    let scale = initial_scale(to);
     let call = Call {
         overhead: scale.tokens(overhead(request)),
         scale,
@@ -166,12 +166,13 @@ fn overhead(request: &Request) -> u64 {
 }
 
 /// How the models of a format count, as long as nothing was billed.
-fn initial_scale(format: &Format) -> Scale {
+fn initial_scale(format: &Format, mix: &Mix) -> Scale {
     let family = match format {
         Format::Vendor(Wire::Anthropic) => "claude",
+        Format::Vendor(Wire::Gemini | Wire::GeminiInteractions) => "gemini",
         Format::Vendor(_) | Format::Neutral => "",
     };
-    Scale::per_mille(Calibration::for_model(family).per_mille())
+    Scale::per_mille(Calibration::for_mix(family, mix).per_mille())
 }
 
 fn written(

@@ -1,4 +1,4 @@
-//! Installs published SDKs in pinned versions, each set into a folder of its own in the target
+//! Installs published SDKs and vocabularies in pinned versions, each set into a folder of its own in the target
 //! folder: once, and again when the list of them changes. Nothing else is fetched.
 
 use std::fs;
@@ -61,7 +61,7 @@ fn python(name: &str, list: &str) -> Result<PathBuf, Failure> {
     if is_current(&folder, &wanted) {
         return Ok(python);
     }
-    eprintln!("installing the SDKs of {list}");
+    eprintln!("installing the packages of {list}");
     let environment = ["-m", "venv", "--clear"];
     tool::run(tool::command("python3").args(environment).arg(&folder))?;
     let install = ["-m", "pip", "install", "--quiet", "--requirement"];
@@ -80,15 +80,39 @@ pub(super) fn codex() -> Result<PathBuf, Failure> {
     node("codex").map(|folder| folder.join("node_modules/.bin/codex"))
 }
 
+/// The interpreter that has the vocabulary of Mistral, and Django with its translations.
+pub(crate) fn tokens_python() -> Result<PathBuf, Failure> {
+    python("tokens-python", "tests/tokens/python/requirements.txt")
+}
+
+/// The folder that has the other vocabularies, and the program that counts with them.
+pub(crate) fn tokens_node() -> Result<PathBuf, Failure> {
+    let folder = node_of("tokens-node", "tests/tokens/node")?;
+    // Beside its packages, because Node looks for them from where a program is.
+    let program = "tests/tokens/node/count.mjs";
+    fs::copy(tool::root().join(program), folder.join("count.mjs"))
+        .map_err(|error| Failure::new(format!("cannot copy {program}: {error}")))?;
+    Ok(folder)
+}
+
+/// The program that compares units with tokens.
+pub(crate) fn token_table() -> Result<PathBuf, Failure> {
+    let folder = build("token-table", "tests/tokens/table/Cargo.toml")?;
+    Ok(folder.join("release/throughline-token-table"))
+}
+
 fn node(name: &str) -> Result<PathBuf, Failure> {
-    let list = format!("tests/clients/{name}");
+    node_of(name, &format!("tests/clients/{name}"))
+}
+
+fn node_of(name: &str, list: &str) -> Result<PathBuf, Failure> {
     let folder = tool::root().join(FOLDER).join(name);
-    let source = tool::root().join(&list);
+    let source = tool::root().join(list);
     let wanted = read(&source.join("package-lock.json"))?;
     if is_current(&folder, &wanted) {
         return Ok(folder);
     }
-    eprintln!("installing the SDKs of {list}/package-lock.json");
+    eprintln!("installing the packages of {list}/package-lock.json");
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))?;
     for name in ["package.json", "package-lock.json"] {
@@ -103,27 +127,21 @@ fn node(name: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// The program with the async-openai crate: a package with a lock file of its own, built here so
-/// that the workspace has none of its dependencies. Cargo knows whether it is current.
+/// The program with the async-openai crate.
 pub(super) fn async_openai() -> Result<PathBuf, Failure> {
-    let folder = tool::root().join(FOLDER).join("async-openai");
-    let manifest = "tests/clients/async-openai/Cargo.toml";
-    let build = [
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--manifest-path",
-    ];
-    let mut cargo = tool::cargo();
-    tool::run(
-        cargo
-            .args(build)
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&folder),
-    )?;
+    let folder = build("async-openai", "tests/clients/async-openai/Cargo.toml")?;
     Ok(folder.join("release/throughline-async-openai"))
+}
+
+/// Builds a package with a lock file of its own here, so that the workspace has none of its
+/// dependencies. Cargo knows whether it is current.
+fn build(name: &str, manifest: &str) -> Result<PathBuf, Failure> {
+    let folder = tool::root().join(FOLDER).join(name);
+    let build = ["build", "--release", "--locked", "--quiet"];
+    let mut cargo = tool::cargo();
+    cargo.args(build).args(["--manifest-path", manifest]);
+    tool::run(cargo.arg("--target-dir").arg(&folder))?;
+    Ok(folder)
 }
 
 fn is_current(folder: &Path, wanted: &str) -> bool {

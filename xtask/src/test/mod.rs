@@ -10,7 +10,7 @@ use crate::{fuzz, tidy};
 
 mod clients;
 mod families;
-mod installed;
+pub(crate) mod installed;
 mod output;
 mod readme;
 mod session;
@@ -279,13 +279,16 @@ fn format() -> Outcome {
             .args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
             .args(list),
     );
-    let client = tool::run(
-        tool::cargo()
-            .args(["fmt", "--check", "--manifest-path"])
-            .arg("tests/clients/async-openai/Cargo.toml")
-            .args(list),
-    );
-    ours.and(fuzz).and(client).into()
+    let packages = [
+        "tests/clients/async-openai/Cargo.toml",
+        "tests/tokens/table/Cargo.toml",
+    ];
+    let others = packages.into_iter().map(|manifest| {
+        let check = ["fmt", "--check", "--manifest-path", manifest];
+        tool::run(tool::cargo().args(check).args(list))
+    });
+    let others: Result<(), Failure> = others.collect();
+    ours.and(fuzz).and(others).into()
 }
 
 fn lints() -> Outcome {

@@ -6,7 +6,7 @@ mod vendor;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use throughline_compact::tokens::Calibrations;
+use throughline_compact::tokens::{Calibrations, recent_mix};
 use throughline_compact::{
     Call, Policy, Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
 };
@@ -116,6 +116,8 @@ impl Viewed {
             bills = kept.bills;
         }
         history.apply_settings(&ViewSettings::of(opened.thread.settings.as_ref()));
+        let mix = recent_mix(record.iter().map(Arc::as_ref));
+        bills.guess(asked.upstream, asked.model, &mix);
         let bills = bills.of(asked.upstream, asked.model);
         let call = Call {
             overhead: bills.overhead(),

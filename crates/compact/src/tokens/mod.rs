@@ -8,7 +8,9 @@
 
 mod calibration;
 mod family;
+mod recent;
 
 pub use calibration::{Calibration, Calibrations, Estimate};
 pub use family::Family;
+pub use recent::recent_mix;
 pub use throughline_model::tokens::{Class, Mix, text_units, units};

@@ -13,33 +13,33 @@ pub(super) const PARTS: usize = 6;
 #[rustfmt::skip]
 pub(super) const WEIGHTS: [[u32; PARTS]; CLASSES] = [
     // Words; letters above six; letters above ten; single letters; capitals in a row; more than two of them.
-    /* Latin */ [850, 80, 150, 580, 910, 290],
+/* Latin */ [819, 83, 152, 557, 903, 281],
     // Words; their letters above two.
-    /* West */ [770, 120, 0, 0, 0, 0],
-    /* North */ [620, 300, 0, 0, 0, 0],
-    /* East */ [790, 250, 0, 0, 0, 0],
-    /* Vietnamese */ [460, 350, 0, 0, 0, 0],
+    /* West */ [713, 128, 0, 0, 0, 0],
+    /* North */ [632, 320, 0, 0, 0, 0],
+    /* East */ [791, 246, 0, 0, 0, 0],
+    /* Vietnamese */ [464, 348, 0, 0, 0, 0],
     // Words; their letters.
-    /* Cyrillic */ [590, 180, 0, 0, 0, 0],
-    /* Greek */ [500, 310, 0, 0, 0, 0],
-    /* Arabic */ [390, 260, 0, 0, 0, 0],
-    /* Hebrew */ [510, 310, 0, 0, 0, 0],
-    /* Devanagari */ [390, 280, 0, 0, 0, 0],
-    /* Indic */ [410, 340, 0, 0, 0, 0],
-    /* Thai */ [310, 360, 0, 0, 0, 0],
-    /* Hangul */ [490, 450, 0, 0, 0, 0],
-    /* Kana */ [300, 520, 0, 0, 0, 0],
-    /* Han */ [290, 580, 0, 0, 0, 0],
-    /* OtherScript */ [500, 390, 0, 0, 0, 0],
+    /* Cyrillic */ [577, 167, 0, 0, 0, 0],
+    /* Greek */ [495, 306, 0, 0, 0, 0],
+    /* Arabic */ [386, 250, 0, 0, 0, 0],
+    /* Hebrew */ [507, 308, 0, 0, 0, 0],
+    /* Devanagari */ [385, 273, 0, 0, 0, 0],
+    /* Indic */ [408, 334, 0, 0, 0, 0],
+    /* Thai */ [310, 354, 0, 0, 0, 0],
+    /* Hangul */ [498, 471, 0, 0, 0, 0],
+    /* Kana */ [299, 504, 0, 0, 0, 0],
+    /* Han */ [288, 548, 0, 0, 0, 0],
+    /* OtherScript */ [478, 301, 0, 0, 0, 0],
     // Groups of three; blanks before them.
-    /* Digits */ [1_060, 900, 0, 0, 0, 0],
+    /* Digits */ [1_055, 910, 0, 0, 0, 0],
     // Characters.
-    /* OpaqueLetters */ [730, 0, 0, 0, 0, 0],
-    /* OpaqueDigits */ [510, 0, 0, 0, 0, 0],
+    /* OpaqueLetters */ [799, 0, 0, 0, 0, 0],
+    /* OpaqueDigits */ [477, 0, 0, 0, 0, 0],
     // Single blanks; several; tabs; line ends after a sign; other line ends; further line ends.
-    /* Blanks */ [110, 900, 550, 310, 1_280, 50],
+    /* Blanks */ [111, 919, 600, 317, 1_520, 50],
     // Before a letter; others; unlike ones in a row; more than two; like ones; more than two.
-    /* Signs */ [500, 960, 1_210, 200, 940, 50],
+    /* Signs */ [472, 944, 1_238, 195, 915, 50],
     // Symbols; pictures.
-    /* Symbols */ [910, 2_000, 0, 0, 0, 0],
+    /* Symbols */ [858, 1_988, 0, 0, 0, 0],
 ];

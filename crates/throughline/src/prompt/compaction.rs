@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throughline_compact::tokens::{Calibrations, units};
+use throughline_compact::tokens::{Calibrations, recent_mix, units};
 use throughline_compact::{
     Annotations, BudgetUnreachable, Call, NarrativeOutcome, NarrativeRequest, Planned, Policy,
     Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
@@ -173,6 +173,11 @@ impl Compacted {
         &mut self,
         asked: PromptRequest<'_>,
     ) -> Result<PlannedCompaction, BudgetUnreachable> {
+        if self.bills.of(asked.upstream, asked.model).calls() == 0 {
+            let view = self.history.view().iter();
+            let mix = recent_mix(view.map(Arc::as_ref));
+            self.bills.guess(asked.upstream, asked.model, &mix);
+        }
         let bills = self.bills.of(asked.upstream, asked.model);
         let scale = Scale::per_mille(bills.per_mille());
         // Bills cover instructions and tools; messages of one run differ from run to run.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use throughline_compact::tokens::{Class, Family};
+use throughline_compact::tokens::Class;
 use throughline_model::tokens::Pieces;
 
 /// Shown without a limit: languages that the requirement does not name, most of them with few
