@@ -1,5 +1,7 @@
 //! `throughline compact`.
 
+pub(crate) mod exact;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ use crate::input;
 use crate::losses;
 use crate::output;
 use crate::progress;
+use exact::ExactCount;
 
 pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
     let to = args.to.as_ref().unwrap_or(&args.from);
@@ -37,13 +40,17 @@ pub(crate) fn run(args: &Compact, as_json: bool) -> Result<ExitCode, Failure> {
     let mut transcript = transcript::read(&file, &args.from, limits).map_err(unreadable)?;
     drop(file);
     let (shown, report) = compact(&mut transcript.request, args, to)?;
+    let exact = ExactCount::of(&transcript.request, args.count)?;
     let converted = written(&transcript, args, to, shown);
     if as_json {
-        output::document(&form(&converted, &report), false)?;
+        output::document(&form(&converted, &report, exact), false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::document(&converted.output, false)?;
     output::note(&line(&report, shown));
+    if let Some(exact) = exact {
+        output::note(&exact.line());
+    }
     losses::print(&converted.losses, &converted.repairs);
     Ok(ExitCode::SUCCESS)
 }
@@ -212,12 +219,15 @@ fn is_refused(converted: &Converted, to: &Format) -> bool {
     json::parse(&converted.output).is_ok_and(|output| !validate(&output, &profile).is_empty())
 }
 
-/// `{"output","report","losses","repairs"}`
-fn form(converted: &Converted, report: &Report) -> String {
+/// `{"output","report","exact"?,"losses","repairs"}`
+fn form(converted: &Converted, report: &Report, exact: Option<ExactCount>) -> String {
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object.raw("output", &converted.output);
     object.raw("report", &report.to_json());
+    if let Some(exact) = exact {
+        exact.write(object.key("exact"));
+    }
     losses::write(&mut object, &converted.losses, &converted.repairs);
     object.end();
     out

@@ -7,6 +7,7 @@ use throughline_compact::Policy;
 use throughline_wire::Format;
 
 use super::{InputLimits, format};
+use crate::compact::exact::{TokenCount, parse};
 
 /// Reads an array of messages or items, a request body, a response body or a captured event
 /// stream, puts digests in the place of older tool calls, and writes it in the same shape. Standard
@@ -41,6 +42,11 @@ pub(crate) struct Compact {
     /// How calls and results are written.
     #[arg(long, value_enum, default_value_t = Strategy::Native)]
     pub(crate) strategy: Strategy,
+
+    /// How the tokens of what is written are counted: `estimate`, or `exact` with a vocabulary of
+    /// OpenAI beside the estimate, `o200k` or `cl100k`.
+    #[arg(long, value_name = "estimate|exact[:VOCABULARY]", default_value = "estimate", value_parser = parse)]
+    pub(crate) count: TokenCount,
 
     #[command(flatten)]
     pub(crate) bounds: InputLimits,

@@ -13,4 +13,4 @@ mod recent;
 pub use calibration::{Calibration, Calibrations, Estimate};
 pub use family::Family;
 pub use recent::recent_mix;
-pub use throughline_model::tokens::{Class, Mix, text_units, units};
+pub use throughline_model::tokens::{Class, Mix, for_each_text, text_units, units};

@@ -32,10 +32,7 @@ impl Mix {
     /// What the texts of a message are made of.
     pub fn of_message(message: &Message) -> Self {
         let mut mix = Self::default();
-        let mut count = |text: &str| mix.add(&Self::of_text(text));
-        for content in &message.contents {
-            super::visit(content, &mut count);
-        }
+        super::for_each_text(message, &mut |text| mix.add(&Self::of_text(text)));
         mix
     }
 

@@ -52,6 +52,22 @@ pub fn contents_units(contents: &[Content]) -> u32 {
     contents.iter().map(content).fold(0, u32::saturating_add)
 }
 
+/// Passes every text of a message that counts to a function, and returns the units of what is no
+/// text: for programs that count tokens with a vocabulary.
+///
+/// ```
+/// use throughline_model::{Message, tokens};
+///
+/// let message = Message::user("high water is at ten");
+/// let mut units = 0;
+/// let frame = tokens::for_each_text(&message, &mut |text| units += tokens::text_units(text));
+/// assert_eq!(frame + units, tokens::units(&message));
+/// ```
+pub fn for_each_text(message: &Message, text: &mut impl FnMut(&str)) -> u32 {
+    let frames = message.contents.iter().map(|content| visit(content, text));
+    FRAME.saturating_add(frames.fold(0, u32::saturating_add))
+}
+
 fn content(content: &Content) -> u32 {
     let mut texts: u32 = 0;
     let frame = visit(content, &mut |text| {

@@ -160,7 +160,7 @@ impl<'t> Pass<'t> {
         let digits = kind == Kind::Digit;
         let short = mark.is_none() && (digits || length <= SHORT);
         if short {
-            self.chain += 1;
+            self.chain = self.chain.saturating_add(1);
         } else if mark.is_some() || length > LONG {
             self.chain = 0;
         }

@@ -1,0 +1,131 @@
+//! Tokens counted with a published vocabulary, beside the estimate: `--count exact`.
+//!
+//! The tables of the vocabularies are large, so a build has them only with the feature
+//! `exact-tokens`.
+
+use throughline_compact::tokens;
+use throughline_model::json::ObjectWriter;
+use throughline_model::{Content, Request};
+
+use crate::failure::Failure;
+
+/// How the tokens of what is written are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TokenCount {
+    /// Estimated, as for every compaction.
+    #[default]
+    Estimate,
+    /// With a vocabulary too.
+    Exact(Vocabulary),
+}
+
+/// A vocabulary that was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vocabulary {
+    /// Of GPT-4o and later models of OpenAI.
+    O200k,
+    /// Of GPT-4 and GPT-3.5.
+    Cl100k,
+}
+
+impl Vocabulary {
+    fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k",
+            Self::Cl100k => "cl100k",
+        }
+    }
+}
+
+/// Reads the value of `--count`.
+pub(crate) fn parse(word: &str) -> Result<TokenCount, String> {
+    match word {
+        "estimate" => Ok(TokenCount::Estimate),
+        "exact" | "exact:o200k" => Ok(TokenCount::Exact(Vocabulary::O200k)),
+        "exact:cl100k" => Ok(TokenCount::Exact(Vocabulary::Cl100k)),
+        _ => Err("expected estimate, exact, exact:o200k or exact:cl100k".to_owned()),
+    }
+}
+
+/// The tokens of what is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExactCount {
+    vocabulary: Vocabulary,
+    tokens: u64,
+    /// The estimate for a vocabulary of OpenAI.
+    estimated: u64,
+}
+
+impl ExactCount {
+    /// Counts system text, tools and messages, if that was asked for. What is no text, such as the
+    /// frame of a message or a picture, counts as in the estimate.
+    pub(crate) fn of(request: &Request, asked: TokenCount) -> Result<Option<Self>, Failure> {
+        let TokenCount::Exact(vocabulary) = asked else {
+            return Ok(None);
+        };
+        let count = counter(vocabulary)?;
+        let (mut exact, mut estimated) = (0, 0);
+        let mut text = |text: &str| {
+            exact += count(text);
+            estimated += u64::from(tokens::text_units(text));
+        };
+        request
+            .system
+            .iter()
+            .filter_map(Content::as_text)
+            .for_each(&mut text);
+        for tool in &request.tools {
+            text(&tool.name);
+            tool.description.as_deref().into_iter().for_each(&mut text);
+            if let Some(schema) = &tool.parameters {
+                text(schema.get());
+            }
+        }
+        let mut frames = 0;
+        for message in &request.messages {
+            frames += u64::from(tokens::for_each_text(message, &mut text));
+        }
+        Ok(Some(Self {
+            vocabulary,
+            tokens: exact + frames,
+            estimated: estimated + frames,
+        }))
+    }
+
+    /// The line for people.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "Counted with {}: {} tokens; estimated: {}.",
+            self.vocabulary.name(),
+            self.tokens,
+            self.estimated
+        )
+    }
+
+    /// `{"vocabulary","tokens","estimated"}`
+    pub(crate) fn write(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object
+            .str("vocabulary", self.vocabulary.name())
+            .number("tokens", self.tokens)
+            .number("estimated", self.estimated);
+        object.end();
+    }
+}
+
+#[cfg(feature = "exact-tokens")]
+fn counter(vocabulary: Vocabulary) -> Result<impl Fn(&str) -> u64, Failure> {
+    let vocabulary = match vocabulary {
+        Vocabulary::O200k => bpe_openai::o200k_base(),
+        Vocabulary::Cl100k => bpe_openai::cl100k_base(),
+    };
+    Ok(|text: &str| vocabulary.count(text) as u64)
+}
+
+#[cfg(not(feature = "exact-tokens"))]
+fn counter(_: Vocabulary) -> Result<fn(&str) -> u64, Failure> {
+    Err(Failure::usage(
+        "--count exact needs the vocabularies, which this build does not have; build it with \
+         `--features exact-tokens`, or leave the option out for estimates",
+    ))
+}
