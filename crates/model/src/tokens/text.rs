@@ -19,7 +19,7 @@ use super::pieces::{ONE, Pieces, part};
 ///
 /// assert_eq!(text_units(""), 0);
 /// assert_eq!(text_units("潮汐在十点转向"), 5);
-/// assert_eq!(text_units("fn high_water(level: f64) -> f64 {"), 14);
+/// assert_eq!(text_units("fn high_water(level: f64) -> f64 {"), 13);
 /// ```
 pub fn text_units(text: &str) -> u32 {
     pieces(text).units()

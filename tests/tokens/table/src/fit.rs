@@ -6,7 +6,8 @@ use throughline_compact::tokens::{Class, Family};
 
 use crate::texts::{Half, Text};
 
-/// How much a row without a limit counts.
+/// How much errors of rows without a limit count, beside those of others: of prose, and of the rest.
+const PROSE: f64 = 0.6;
 const UNLIMITED: f64 = 0.35;
 
 /// How much it costs to leave what a number was before, as a share of it, beside a row.
@@ -80,10 +81,10 @@ fn importance(texts: &[&Text]) -> Vec<f64> {
         *totals.entry(&text.row).or_default() += text.tokens[0];
     }
     let of_text = |text: &&Text| {
-        let row = if text.is_limited() {
-            1.0
-        } else {
-            UNLIMITED * UNLIMITED
+        let row = match (text.is_limited(), text.is_prose()) {
+            (true, _) => 1.0,
+            (false, true) => PROSE * PROSE,
+            (false, false) => UNLIMITED * UNLIMITED,
         };
         row / (text.tokens[0] * totals[text.row.as_str()])
     };

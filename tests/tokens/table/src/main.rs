@@ -55,14 +55,14 @@ fn print_table(texts: &[Text]) -> usize {
     println!(
         "Estimated tokens against counted tokens, in percent: of the half that weights are fitted to, and of the other half."
     );
-    print!("{:<14}", "");
+    print!("{:<15}", "");
     NAMES.iter().for_each(|name| print!("{name:>16}"));
     println!("   {:>8}", "tokens");
     let mut over = 0;
     for row in rows {
         let of_row: Vec<&Text> = texts.iter().filter(|text| text.row == row).collect();
         let limited = of_row.iter().all(|text| text.is_limited());
-        print!("{row:<14}");
+        print!("{row:<15}");
         let mut broken = 0;
         for family in 0..Family::ALL.len() {
             let errors = [Half::Fit, Half::Check].map(|half| error(&of_row, half, family));

@@ -8,8 +8,8 @@ use serde_json::Value;
 use throughline_compact::tokens::Class;
 use throughline_model::tokens::Pieces;
 
-/// Shown without a limit: languages that the requirement does not name, most of them with few
-/// texts in the fit. All other rows have a limit.
+/// Shown without a limit, as prose is: languages that the requirement does not name. All other
+/// rows have a limit.
 const UNLIMITED: [&str; 15] = [
     "Swedish",
     "Dutch",
@@ -48,7 +48,12 @@ pub(crate) struct Text {
 
 impl Text {
     pub(crate) fn is_limited(&self) -> bool {
-        !UNLIMITED.contains(&self.row.as_str())
+        !UNLIMITED.contains(&self.row.as_str()) && !self.is_prose()
+    }
+
+    /// Whether it is from the source of texts that has no limit.
+    pub(crate) fn is_prose(&self) -> bool {
+        self.row.ends_with(", prose")
     }
 
     /// How many units of each class it has.
