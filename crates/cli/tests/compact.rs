@@ -444,3 +444,47 @@ fn long_results_are_shown_in_part_and_that_is_said() {
     let again = ok(&["compact", "--from", "openai-chat"], &run.out);
     assert_eq!(again.out, run.out);
 }
+
+#[cfg(feature = "exact-tokens")]
+#[test]
+fn tokens_are_counted_exactly_beside_the_estimate() {
+    let file = session("openai-chat");
+    let asked = ["compact", "--from", "openai-chat", "--count", "exact"];
+    let run = ok(&asked, &file);
+    assert!(run.err.contains("Counted with o200k: "), "{}", run.err);
+    for (vocabulary, name) in [("exact:o200k", "o200k"), ("exact:cl100k", "cl100k")] {
+        let asked = [
+            "--json",
+            "compact",
+            "--from",
+            "openai-chat",
+            "--count",
+            vocabulary,
+        ];
+        let exact = &json(&asked, &file)["exact"];
+        assert_eq!(exact["vocabulary"], name);
+        let tokens = exact["tokens"].as_f64().unwrap();
+        let estimated = exact["estimated"].as_f64().unwrap();
+        assert!((0.8..=1.2).contains(&(estimated / tokens)), "{exact}");
+    }
+}
+
+#[cfg(not(feature = "exact-tokens"))]
+#[test]
+fn a_build_without_vocabularies_says_what_to_do() {
+    let file = session("openai-chat");
+    let run = throughline(
+        &["compact", "--from", "openai-chat", "--count", "exact"],
+        &file,
+    );
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert!(run.err.contains("exact-tokens"), "{}", run.err);
+    assert!(run.out.is_empty());
+}
+
+#[test]
+fn an_unknown_vocabulary_is_refused() {
+    let run = throughline(&["compact", "--count", "exact:p50k"], "");
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert!(run.err.contains("exact:o200k"), "{}", run.err);
+}

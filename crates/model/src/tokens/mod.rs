@@ -10,9 +10,9 @@ mod class;
 mod languages;
 mod mix;
 mod pieces;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 mod weights;
 
 pub use class::Class;
