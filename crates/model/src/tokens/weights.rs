@@ -13,33 +13,33 @@ pub(super) const PARTS: usize = 6;
 #[rustfmt::skip]
 pub(super) const WEIGHTS: [[u32; PARTS]; CLASSES] = [
     // Words; letters above six; letters above ten; single letters; capitals in a row; more than two of them.
-/* Latin */ [819, 83, 152, 557, 903, 281],
+    /* Latin */ [830, 87, 155, 509, 882, 271],
     // Words; their letters above two.
-    /* West */ [713, 128, 0, 0, 0, 0],
-    /* North */ [632, 320, 0, 0, 0, 0],
-    /* East */ [791, 246, 0, 0, 0, 0],
-    /* Vietnamese */ [464, 348, 0, 0, 0, 0],
+    /* West */ [668, 141, 0, 0, 0, 0],
+    /* North */ [631, 325, 0, 0, 0, 0],
+    /* East */ [793, 256, 0, 0, 0, 0],
+    /* Vietnamese */ [470, 349, 0, 0, 0, 0],
     // Words; their letters.
-    /* Cyrillic */ [577, 167, 0, 0, 0, 0],
-    /* Greek */ [495, 306, 0, 0, 0, 0],
-    /* Arabic */ [386, 250, 0, 0, 0, 0],
-    /* Hebrew */ [507, 308, 0, 0, 0, 0],
-    /* Devanagari */ [385, 273, 0, 0, 0, 0],
-    /* Indic */ [408, 334, 0, 0, 0, 0],
-    /* Thai */ [310, 354, 0, 0, 0, 0],
-    /* Hangul */ [498, 471, 0, 0, 0, 0],
-    /* Kana */ [299, 504, 0, 0, 0, 0],
-    /* Han */ [288, 548, 0, 0, 0, 0],
-    /* OtherScript */ [478, 301, 0, 0, 0, 0],
+    /* Cyrillic */ [569, 159, 0, 0, 0, 0],
+    /* Greek */ [486, 303, 0, 0, 0, 0],
+    /* Arabic */ [387, 251, 0, 0, 0, 0],
+    /* Hebrew */ [509, 317, 0, 0, 0, 0],
+    /* Devanagari */ [369, 259, 0, 0, 0, 0],
+    /* Indic */ [408, 336, 0, 0, 0, 0],
+    /* Thai */ [299, 376, 0, 0, 0, 0],
+    /* Hangul */ [508, 498, 0, 0, 0, 0],
+    /* Kana */ [328, 517, 0, 0, 0, 0],
+    /* Han */ [283, 639, 0, 0, 0, 0],
+    /* OtherScript */ [475, 294, 0, 0, 0, 0],
     // Groups of three; blanks before them.
-    /* Digits */ [1_055, 910, 0, 0, 0, 0],
+    /* Digits */ [1_048, 918, 0, 0, 0, 0],
     // Characters.
-    /* OpaqueLetters */ [799, 0, 0, 0, 0, 0],
-    /* OpaqueDigits */ [477, 0, 0, 0, 0, 0],
+    /* OpaqueLetters */ [806, 0, 0, 0, 0, 0],
+    /* OpaqueDigits */ [474, 0, 0, 0, 0, 0],
     // Single blanks; several; tabs; line ends after a sign; other line ends; further line ends.
-    /* Blanks */ [111, 919, 600, 317, 1_520, 50],
+    /* Blanks */ [109, 935, 651, 326, 1_470, 50],
     // Before a letter; others; unlike ones in a row; more than two; like ones; more than two.
-    /* Signs */ [472, 944, 1_238, 195, 915, 50],
+    /* Signs */ [438, 948, 1_235, 191, 893, 50],
     // Symbols; pictures.
-    /* Symbols */ [858, 1_988, 0, 0, 0, 0],
+    /* Symbols */ [832, 1_993, 0, 0, 0, 0],
 ];
