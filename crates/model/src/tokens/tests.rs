@@ -4,7 +4,96 @@ use super::{Class, Mix, text_units};
 
 /// The same sentence in several languages, and other texts; each with the tokens that o200k has
 /// for it, and the units.
-const SENTENCES: [(&str, u32, u32); 0] = [];
+const SENTENCES: [(&str, u32, u32); 20] = [
+    (
+        "High water is at ten in the morning, and the berth has to be free by noon.",
+        19,
+        18,
+    ),
+    (
+        "Das Hochwasser kommt um zehn Uhr, und der Liegeplatz muss bis zum Mittag frei geräumt sein.",
+        23,
+        21,
+    ),
+    (
+        "Przypływ przychodzi o dziesiątej rano, a miejsce przy nabrzeżu musi być wolne do południa.",
+        31,
+        27,
+    ),
+    (
+        "Nousuvesi on kymmeneltä aamulla, ja laituripaikan täytyy olla vapaa puoleenpäivään mennessä.",
+        31,
+        29,
+    ),
+    (
+        "Gelgit sabah saat onda yükselir ve rıhtımdaki yerin öğlene kadar boşaltılması gerekir.",
+        25,
+        25,
+    ),
+    (
+        "Прилив наступает в десять утра, и причал должен быть свободен к полудню.",
+        21,
+        20,
+    ),
+    (
+        "Η πλημμυρίδα έρχεται στις δέκα το πρωί και η θέση πρέπει να είναι ελεύθερη ως το μεσημέρι.",
+        33,
+        34,
+    ),
+    (
+        "يأتي المد في الساعة العاشرة صباحا ويجب أن يكون الرصيف خاليا قبل الظهر.",
+        23,
+        22,
+    ),
+    (
+        "הגאות מגיעה בעשר בבוקר, והרציף חייב להיות פנוי עד הצהריים.",
+        22,
+        23,
+    ),
+    (
+        "ज्वार सुबह दस बजे आता है और घाट को दोपहर तक खाली होना चाहिए।",
+        19,
+        19,
+    ),
+    ("น้ำขึ้นเวลาสิบโมงเช้า และท่าเรือต้องว่างก่อนเที่ยง", 21, 20),
+    (
+        "만조는 아침 열 시이고 정박지는 정오까지 비워야 합니다.",
+        19,
+        18,
+    ),
+    (
+        "満潮は午前十時で、停泊場所は正午までに空けなければなりません。",
+        26,
+        22,
+    ),
+    ("涨潮在上午十点，泊位必须在中午之前腾空。", 17, 14),
+    (
+        "pub fn high_water(level: f64) -> Option<Tide> {\n    self.tides.iter().find(|tide| tide.level > level)\n}\n",
+        32,
+        31,
+    ),
+    (
+        "{\"berth\":\"4711\",\"tide\":{\"high\":\"10:04\",\"low\":\"16:20\"},\"free\":true,\"draught\":3.25}",
+        34,
+        34,
+    ),
+    (
+        "2024-05-17,1004,4.81,1620,1.12,2229,4.66\n2024-05-18,1051,4.93,1708,1.01,2317,4.71\n",
+        56,
+        58,
+    ),
+    (
+        "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==",
+        66,
+        53,
+    ),
+    (
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        43,
+        40,
+    ),
+    ("✅ build → 🚀 release • 🐛 fixed", 11, 10),
+];
 
 #[test]
 fn sentences_in_every_script_come_to_about_their_tokens() {
