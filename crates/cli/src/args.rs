@@ -15,7 +15,7 @@ use throughline_wire::transcript::Limits;
 use throughline_wire::{Format, sse};
 
 pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
-pub(crate) use compact::{Compact, Strategy, View};
+pub(crate) use compact::{Compact, Strategy, TokenCount, View, Vocabulary};
 pub(crate) use serve::Serve;
 pub(crate) use store::{
     Backup, Export, Fork, HandOver, Import, Pin, RemoveThread, Restore, Runs, RunsList, Show,

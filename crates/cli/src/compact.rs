@@ -1,6 +1,6 @@
 //! `throughline compact`.
 
-pub(crate) mod exact;
+mod exact;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -7,7 +7,6 @@ use throughline_compact::Policy;
 use throughline_wire::Format;
 
 use super::{InputLimits, format};
-use crate::compact::exact::{TokenCount, parse};
 
 /// Reads an array of messages or items, a request body, a response body or a captured event
 /// stream, puts digests in the place of older tool calls, and writes it in the same shape. Standard
@@ -45,7 +44,7 @@ pub(crate) struct Compact {
 
     /// How the tokens of what is written are counted: `estimate`, or `exact` with a vocabulary of
     /// OpenAI beside the estimate, `o200k` or `cl100k`.
-    #[arg(long, value_name = "estimate|exact[:VOCABULARY]", default_value = "estimate", value_parser = parse)]
+    #[arg(long, value_name = "estimate|exact[:VOCABULARY]", default_value = "estimate", value_parser = token_count)]
     pub(crate) count: TokenCount,
 
     #[command(flatten)]
@@ -62,6 +61,45 @@ pub(crate) enum Strategy {
     Native,
     /// As text, for models that refuse calls in their history.
     Text,
+}
+
+/// How the tokens of what is written are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TokenCount {
+    /// Estimated, as for every compaction.
+    #[default]
+    Estimate,
+    /// With a vocabulary too.
+    Exact(Vocabulary),
+}
+
+/// A vocabulary that was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vocabulary {
+    /// Of GPT-4o and later models of OpenAI.
+    O200k,
+    /// Of GPT-4 and GPT-3.5.
+    Cl100k,
+}
+
+impl Vocabulary {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k",
+            Self::Cl100k => "cl100k",
+        }
+    }
+}
+
+/// Reads the value of `--count`.
+fn token_count(word: &str) -> Result<TokenCount, String> {
+    match word {
+        "estimate" => Ok(TokenCount::Estimate),
+        "exact" | "exact:o200k" => Ok(TokenCount::Exact(Vocabulary::O200k)),
+        "exact:cl100k" => Ok(TokenCount::Exact(Vocabulary::Cl100k)),
+        _ => Err("expected estimate, exact, exact:o200k or exact:cl100k".to_owned()),
+    }
 }
 
 /// Shows the messages that a model would be sent next: the thread's record with digests in place

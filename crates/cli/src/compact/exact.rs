@@ -7,45 +7,8 @@ use throughline_compact::tokens;
 use throughline_model::json::ObjectWriter;
 use throughline_model::{Content, Request};
 
+use crate::args::{TokenCount, Vocabulary};
 use crate::failure::Failure;
-
-/// How the tokens of what is written are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TokenCount {
-    /// Estimated, as for every compaction.
-    #[default]
-    Estimate,
-    /// With a vocabulary too.
-    Exact(Vocabulary),
-}
-
-/// A vocabulary that was published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vocabulary {
-    /// Of GPT-4o and later models of OpenAI.
-    O200k,
-    /// Of GPT-4 and GPT-3.5.
-    Cl100k,
-}
-
-impl Vocabulary {
-    fn name(self) -> &'static str {
-        match self {
-            Self::O200k => "o200k",
-            Self::Cl100k => "cl100k",
-        }
-    }
-}
-
-/// Reads the value of `--count`.
-pub(crate) fn parse(word: &str) -> Result<TokenCount, String> {
-    match word {
-        "estimate" => Ok(TokenCount::Estimate),
-        "exact" | "exact:o200k" => Ok(TokenCount::Exact(Vocabulary::O200k)),
-        "exact:cl100k" => Ok(TokenCount::Exact(Vocabulary::Cl100k)),
-        _ => Err("expected estimate, exact, exact:o200k or exact:cl100k".to_owned()),
-    }
-}
 
 /// The tokens of what is written.
 #[derive(Clone, Copy, Debug)]

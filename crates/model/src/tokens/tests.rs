@@ -70,7 +70,7 @@ const SENTENCES: [(&str, u32, u32); 20] = [
     (
         "pub fn high_water(level: f64) -> Option<Tide> {\n    self.tides.iter().find(|tide| tide.level > level)\n}\n",
         32,
-        31,
+        32,
     ),
     (
         "{\"berth\":\"4711\",\"tide\":{\"high\":\"10:04\",\"low\":\"16:20\"},\"free\":true,\"draught\":3.25}",
