@@ -226,12 +226,23 @@ fn cut(text: &str) -> String {
 
 /// The text without its oldest lines, if it is larger than a number of tokens.
 fn bounded(text: String, room: u64) -> String {
-    if u64::from(text_units(&text)) <= room {
-        return text;
-    }
+    let mut short = text;
     let mut left = room.saturating_sub(u64::from(text_units(LEFT_OUT)) + 1);
+    loop {
+        // Lines together may weigh more than one by one, if they are in several languages.
+        let over = u64::from(text_units(&short)).saturating_sub(room);
+        if over == 0 || short == LEFT_OUT {
+            return short;
+        }
+        short = newest_lines(&short, left);
+        left = left.saturating_sub(over.min(left / 16 + 1));
+    }
+}
+
+/// The newest lines that come to a number of tokens, after a note that others are left out.
+fn newest_lines(text: &str, mut left: u64) -> String {
     let mut lines = Vec::new();
-    for line in text.lines().rev() {
+    for line in text.lines().rev().filter(|line| *line != LEFT_OUT) {
         let size = u64::from(text_units(line)) + 1;
         if size > left {
             break;
