@@ -32,7 +32,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
     let mut over = Vec::new();
     for name in chosen {
         let binary = format!("bench-{name}");
-        println!("== {name}");
+        // Standard output is one JSON text then.
+        if !options.iter().any(|option| option == "--json") {
+            println!("== {name}");
+        }
         let arguments = [
             "run",
             "--quiet",

@@ -48,7 +48,7 @@ fn continues(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-fn in_token(c: char) -> bool {
+pub(super) fn in_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '~' | '@' | '+')
 }
 

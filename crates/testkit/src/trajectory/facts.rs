@@ -118,7 +118,7 @@ fn says_failure(word: &str) -> bool {
 }
 
 /// The first characters of a text, white space folded.
-fn start(text: &str) -> String {
+pub(super) fn start(text: &str) -> String {
     let text = folded(text);
     let end = text
         .char_indices()
@@ -127,7 +127,7 @@ fn start(text: &str) -> String {
     text[..end].trim_end().to_owned()
 }
 
-fn output(result: &ToolResult) -> String {
+pub(super) fn output(result: &ToolResult) -> String {
     let content = Content::from(result.clone());
     let message = throughline_model::Message::new(Role::Tool, vec![content]);
     message_texts(&message).concat()
@@ -158,7 +158,7 @@ fn written(call: &ToolCall) -> Option<String> {
 }
 
 /// The command that a call runs, if it runs one.
-fn command(call: &ToolCall) -> Option<String> {
+pub(super) fn command(call: &ToolCall) -> Option<String> {
     let arguments = argument_strings(&call.arguments);
     let mut found = arguments.into_iter();
     let (_, command) = found.find(|(key, _)| key == "command" || key == "cmd")?;
@@ -166,7 +166,7 @@ fn command(call: &ToolCall) -> Option<String> {
 }
 
 /// Whether a command failed: by its exit code, or by the tool's report of an error.
-fn failed(result: &ToolResult, output: &str) -> bool {
+pub(super) fn failed(result: &ToolResult, output: &str) -> bool {
     let lower = output.to_ascii_lowercase();
     let code = ["exit code ", "exited with code ", "exit code: "]
         .iter()

@@ -1,11 +1,10 @@
 //! Names that an agent needs of its past.
 
-use std::collections::HashMap;
-
-use throughline_model::{Body, Content, Role, ToolCall};
+use throughline_model::{Content, ToolCall};
 
 use super::atoms::{atoms, stands_in};
-use super::text::{argument_strings, message_texts};
+use super::past::Past;
+use super::text::argument_strings;
 use super::{RECENT, Session};
 
 /// The origin of a name.
@@ -35,7 +34,7 @@ pub struct Need {
 }
 
 /// Arguments with text to be written rather than names.
-const BODIES: &[&str] = &[
+pub(super) const BODIES: &[&str] = &[
     "code_edit",
     "content",
     "contents",
@@ -54,73 +53,36 @@ const BODIES: &[&str] = &[
     "patch",
 ];
 
-/// A piece of the session: its index, the number of calls before it, and its text.
-struct Piece {
-    at: usize,
-    ordinal: usize,
-    role: Role,
-    text: String,
-}
-
 /// The needs of a session's calls, in order.
 pub fn needs(session: &Session) -> Vec<Need> {
-    let mut pieces: Vec<Piece> = Vec::new();
+    let past = Past::of(session);
     let mut found = Vec::new();
-    let mut ordinals: HashMap<String, usize> = HashMap::new();
-    let mut calls = 0;
     for (at, message) in session.messages.iter().enumerate() {
-        let before = calls;
         let mut used: Vec<String> = Vec::new();
         for call in message.contents.iter().filter_map(Content::as_tool_call) {
             for atom in used_by(call) {
                 if !used.contains(&atom) {
-                    found.extend(need(&pieces, before, at, &atom, &call.name));
+                    found.extend(need(&past, at, &atom, &call.name));
                     used.push(atom);
                 }
             }
-        }
-        for (content, text) in message.contents.iter().zip(message_texts(message)) {
-            let ordinal = match &content.body {
-                Body::ToolCall(call) => {
-                    calls += 1;
-                    ordinals.insert(call.call.value().to_owned(), calls);
-                    calls
-                }
-                Body::ToolResult(result) => {
-                    let known = ordinals.get(result.call().value());
-                    known.copied().unwrap_or(calls)
-                }
-                _ => calls,
-            };
-            let role = message.role.clone();
-            pieces.push(Piece {
-                at,
-                ordinal,
-                role,
-                text,
-            });
         }
     }
     found
 }
 
-fn need(pieces: &[Piece], calls: usize, at: usize, atom: &str, tool: &str) -> Option<Need> {
+fn need(past: &Past, at: usize, atom: &str, tool: &str) -> Option<Need> {
+    let pieces = past.before(at);
     let last = pieces.iter().rfind(|piece| stands_in(&piece.text, atom))?;
-    // The newest call is one call back.
-    let back = calls.saturating_sub(last.ordinal) + 1;
+    let back = past.back(at, last);
     if back < RECENT {
         return None;
     }
     let first = pieces.iter().find(|piece| stands_in(&piece.text, atom))?;
-    let origin = match first.role {
-        Role::Tool => Origin::Result,
-        Role::User | Role::System | Role::Developer => Origin::User,
-        Role::Assistant | Role::Other(_) => return None,
-    };
     Some(Need {
         at,
         atom: atom.to_owned(),
-        origin,
+        origin: first.origin()?,
         back,
         last: last.at,
         tool: tool.to_owned(),

@@ -63,16 +63,22 @@ impl std::error::Error for Unreadable {}
 /// The recorded sessions beside the project, by name; `None` if the folder does not exist.
 pub fn recorded() -> Result<Option<Vec<Session>>, Unreadable> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/trajectories");
-    if !folder.is_dir() {
-        return Ok(None);
-    }
+    folder.is_dir().then(|| sessions_in(&folder)).transpose()
+}
+
+/// The sessions in the files `*.json` of a folder, by name.
+///
+/// # Errors
+///
+/// If the folder or a file cannot be read, or a file is in another form.
+pub fn sessions_in(folder: &Path) -> Result<Vec<Session>, Unreadable> {
     let failed = |file: &Path, why: &dyn fmt::Display| Unreadable {
         file: file.to_owned(),
         why: why.to_string(),
     };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
-        let file = entry.map_err(|error| failed(&folder, &error))?.path();
+    for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, &error))? {
+        let file = entry.map_err(|error| failed(folder, &error))?.path();
         let named = file.file_name().and_then(|name| name.to_str());
         if named.is_some_and(|name| name.ends_with(".json") && name != "MANIFEST.json") {
             files.push(file);
@@ -87,7 +93,7 @@ pub fn recorded() -> Result<Option<Vec<Session>>, Unreadable> {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         sessions.push(Session::new(name, transcript.request.messages));
     }
-    Ok(Some(sessions))
+    Ok(sessions)
 }
 
 /// Whether a message is a summary that the recorded agent wrote when its context window was full.

@@ -1,15 +1,9 @@
 //! Synthetic sessions: generated, always the same.
 
-use throughline_model::{CallId, Content, Message, Outcome, Output, Role, Scope, ToolCall};
+use throughline_model::{Content, Message, Outcome, Role};
 
 use super::Session;
-use crate::Rng;
-
-const WORDS: [&str; 24] = [
-    "tide", "berth", "harbour", "pilot", "anchor", "buoy", "mooring", "chart", "draught", "keel",
-    "lock", "quay", "sluice", "wharf", "beacon", "cargo", "convoy", "dredge", "ferry", "gauge",
-    "hull", "jetty", "lagoon", "sonar",
-];
+use super::maker::{Maker, object};
 
 /// Three sessions: an agent that works on code, one that serves customers, and one whose files are
 /// written in Chinese and Russian.
@@ -25,9 +19,9 @@ pub fn synthetic() -> Vec<Session> {
 pub fn long(messages: usize) -> Session {
     let mut maker = Maker::new(4);
     maker
-        .said
+        .messages
         .push(Message::user("Keep the tide tables in order."));
-    while maker.said.len() < messages {
+    while maker.messages.len() < messages {
         let path = format!("src/{}/{}.rs", maker.word(), maker.identifier());
         let names: Vec<String> = (0..4).map(|_| maker.identifier()).collect();
         let text = format!(
@@ -38,68 +32,7 @@ pub fn long(messages: usize) -> Session {
         let read = ("read_file", object(&[("path", &path)]), Outcome::Ok, text);
         maker.round("", vec![read]);
     }
-    Session::new("long", maker.said)
-}
-
-/// Builds a session.
-struct Maker {
-    rng: Rng,
-    said: Vec<Message>,
-    made: usize,
-}
-
-impl Maker {
-    fn new(seed: u64) -> Self {
-        let rng = Rng::new(seed);
-        Self {
-            rng,
-            said: Vec::new(),
-            made: 0,
-        }
-    }
-
-    fn says(&mut self, text: impl Into<String>) {
-        let text = Content::text(text.into());
-        self.said.push(Message::new(Role::Assistant, vec![text]));
-    }
-
-    /// One round of calls, each with its result.
-    fn round(&mut self, text: &str, calls: Vec<(&str, String, Outcome, String)>) {
-        let mut asked = vec![Content::text(text)];
-        let mut answered = Vec::new();
-        for (name, arguments, outcome, output) in calls {
-            self.made += 1;
-            let id = CallId::natural(&format!("call_{:05}", self.made))
-                .unwrap_or_else(|| CallId::minted(Scope::Place(self.made), 0));
-            let call = ToolCall::function(id, name, arguments);
-            answered.push(Content::from(call.answer(outcome, Output::Text(output))));
-            asked.push(Content::from(call));
-        }
-        self.said.push(Message::new(Role::Assistant, asked));
-        self.said.push(Message::new(Role::Tool, answered));
-    }
-
-    fn word(&mut self) -> &'static str {
-        self.rng.pick::<&str>(&WORDS)
-    }
-
-    fn identifier(&mut self) -> String {
-        let (a, b, n) = (self.word(), self.word(), self.rng.below(100));
-        format!("{a}_{b}_{n}")
-    }
-
-    fn prose(&mut self, words: usize) -> String {
-        let words: Vec<&str> = (0..words).map(|_| self.word()).collect();
-        words.join(" ")
-    }
-}
-
-fn object(members: &[(&str, &str)]) -> String {
-    let members: Vec<String> = members
-        .iter()
-        .map(|(key, value)| format!("{}:{}", serde_json::json!(key), serde_json::json!(value)))
-        .collect();
-    format!("{{{}}}", members.join(","))
+    Session::new("long", maker.messages)
 }
 
 struct File {
@@ -135,7 +68,7 @@ fn file(maker: &mut Maker, place: usize) -> File {
 
 fn coding(name: &str, seed: u64, turns: usize) -> Session {
     let mut maker = Maker::new(seed);
-    maker.said.push(Message::new(
+    maker.messages.push(Message::new(
         Role::System,
         vec![Content::text(
             "You are a careful engineer. Never touch vendor/generated.rs.",
@@ -147,7 +80,7 @@ fn coding(name: &str, seed: u64, turns: usize) -> Session {
             let wanted = maker.rng.pick(&files).path.clone();
             let prose = maker.prose(20);
             maker
-                .said
+                .messages
                 .push(Message::user(format!("Change {wanted}: {prose}.")));
         }
         let place = maker.rng.below(files.len());
@@ -201,12 +134,12 @@ fn coding(name: &str, seed: u64, turns: usize) -> Session {
         }
     }
     maker.says("All changes are made.");
-    Session::new(name, maker.said)
+    Session::new(name, maker.messages)
 }
 
 fn service(name: &str, seed: u64, turns: usize) -> Session {
     let mut maker = Maker::new(seed);
-    maker.said.push(Message::new(
+    maker.messages.push(Message::new(
         Role::System,
         vec![Content::text(
             "You are an agent of a ferry line. Refunds need a reason.",
@@ -221,7 +154,7 @@ fn service(name: &str, seed: u64, turns: usize) -> Session {
             maker.rng.below(10_000)
         );
         if turn % 4 == 0 {
-            maker.said.push(Message::user(format!(
+            maker.messages.push(Message::user(format!(
                 "I am {customer}. What of my bookings?"
             )));
         }
@@ -253,7 +186,7 @@ fn service(name: &str, seed: u64, turns: usize) -> Session {
         }
     }
     maker.says("Is there anything else?");
-    Session::new(name, maker.said)
+    Session::new(name, maker.messages)
 }
 
 fn scripts(name: &str, seed: u64, turns: usize) -> Session {
@@ -269,7 +202,7 @@ fn scripts(name: &str, seed: u64, turns: usize) -> Session {
     let mut notes: Vec<String> = Vec::new();
     for turn in 0..turns {
         if turn % 10 == 0 {
-            maker.said.push(Message::user("请继续整理港口的记录。"));
+            maker.messages.push(Message::user("请继续整理港口的记录。"));
         }
         let path = format!("记录/{}_{turn}.md", maker.identifier());
         let count = maker.rng.range(12..=50);
@@ -292,7 +225,7 @@ fn scripts(name: &str, seed: u64, turns: usize) -> Session {
         );
     }
     maker.says("记录已经整理完毕。");
-    Session::new(name, maker.said)
+    Session::new(name, maker.messages)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Other strategies for long histories. Each keeps calls and results together.
+//! Other strategies for long histories, as large as they are. Each keeps calls and results together.
 
 use std::sync::Arc;
 
-use throughline_model::{Content, Message, Output, Role, Source};
+use throughline_model::{Content, Message, Role, Source};
 use throughline_testkit::trajectory::{argument_strings, error_line, message_texts};
 
 use crate::count::Counter;
+use crate::groups::{MessageGroup, calls_of, contents, is_system, masked, newest, push, recent};
 use crate::replay::{Strategy, View};
 
 /// A way to shorten a history.
@@ -49,8 +50,8 @@ pub(crate) struct Baseline {
     kind: Kind,
     /// The largest view, if the strategy or the bench has a limit.
     budget: Option<u64>,
-    groups: Vec<Vec<Arc<Message>>>,
-    masked: Vec<Option<Vec<Arc<Message>>>>,
+    groups: Vec<MessageGroup>,
+    masked: Vec<Option<MessageGroup>>,
 }
 
 impl Baseline {
@@ -63,19 +64,7 @@ impl Baseline {
         }
     }
 
-    /// The index of the oldest group of the newest `wanted` calls.
-    fn recent(&self, wanted: usize) -> usize {
-        let mut calls = 0;
-        for (place, group) in self.groups.iter().enumerate().rev() {
-            calls += calls_of(group);
-            if calls >= wanted {
-                return place;
-            }
-        }
-        0
-    }
-
-    fn summary(&self, older: &[Vec<Arc<Message>>]) -> Arc<Message> {
+    fn summary(&self, older: &[MessageGroup]) -> Arc<Message> {
         let mut files: Vec<String> = Vec::new();
         let mut lines: Vec<String> = Vec::new();
         for group in older.iter().rev() {
@@ -111,22 +100,22 @@ impl Baseline {
         Arc::new(message)
     }
 
-    fn shortened(&mut self) -> Vec<Vec<Arc<Message>>> {
-        let keep = |group: &&Vec<Arc<Message>>| calls_of(group) == 0;
+    fn shortened(&mut self) -> Vec<MessageGroup> {
+        let keep = |group: &&MessageGroup| calls_of(group) == 0;
         match self.kind {
             Kind::Raw | Kind::DropOldest => self.groups.clone(),
             Kind::KeepLast => {
-                let (older, recent) = self.groups.split_at(self.recent(6));
+                let (older, recent) = self.groups.split_at(recent(&self.groups, 6));
                 older.iter().filter(keep).chain(recent).cloned().collect()
             }
             Kind::Mask => {
-                let recent = self.recent(10);
+                let recent = recent(&self.groups, 10);
                 let mut view = Vec::with_capacity(self.groups.len());
                 self.masked.resize(self.groups.len(), None);
                 for (place, group) in self.groups.iter().enumerate() {
                     if place < recent {
-                        let masked = &mut self.masked[place];
-                        view.push(masked.get_or_insert_with(|| mask(group)).clone());
+                        let known = &mut self.masked[place];
+                        view.push(known.get_or_insert_with(|| masked(group)).clone());
                     } else {
                         view.push(group.clone());
                     }
@@ -134,10 +123,9 @@ impl Baseline {
                 view
             }
             Kind::HeadSummary => {
-                let (older, recent) = self.groups.split_at(self.recent(6));
-                let (heads, rest): (Vec<_>, Vec<_>) = older
-                    .iter()
-                    .partition(|group| group.iter().any(|message| message.role == Role::System));
+                let (older, recent) = self.groups.split_at(recent(&self.groups, 6));
+                let (heads, rest): (Vec<_>, Vec<_>) =
+                    older.iter().partition(|group| is_system(group));
                 let users = rest
                     .iter()
                     .filter(|group| group.iter().any(|message| message.role == Role::User));
@@ -155,63 +143,16 @@ impl Baseline {
 
 impl Strategy for Baseline {
     fn push(&mut self, _: usize, message: &Arc<Message>) {
-        let answers = |group: &Vec<Arc<Message>>| {
-            let calls: Vec<_> = contents(group).filter_map(Content::as_tool_call).collect();
-            let mut results = message.contents.iter().filter_map(Content::as_tool_result);
-            results.any(|result| calls.iter().any(|call| &call.call == result.call()))
-        };
-        match self.groups.iter().rposition(answers) {
-            // Text between a call and its late result belongs to the same group from then on.
-            Some(place) => {
-                let mut late: Vec<_> = self.groups.drain(place + 1..).flatten().collect();
-                late.push(Arc::clone(message));
-                self.groups[place].append(&mut late);
-                self.masked.truncate(place);
-            }
-            None => self.groups.push(vec![Arc::clone(message)]),
-        }
+        let place = push(&mut self.groups, message);
+        self.masked.truncate(place);
     }
 
     fn view(&mut self, counter: &mut Counter) -> View {
-        let groups = self.shortened();
-        let sizes: Vec<u64> = groups.iter().map(|group| counter.view(group)).collect();
-        let mut left: u64 = sizes.iter().sum();
-        let mut messages = Vec::new();
-        for (place, (group, size)) in groups.iter().zip(sizes).enumerate() {
-            let system = group.iter().any(|message| message.role == Role::System);
-            let over = self.budget.is_some_and(|budget| left > budget);
-            // The model has to answer the newest group.
-            if over && !system && place + 1 < groups.len() {
-                left -= size;
-            } else {
-                messages.extend(group.iter().cloned());
-            }
-        }
+        let messages = newest(&self.shortened(), self.budget, counter);
         View { messages, epoch: 0 }
     }
 
     fn billed(&mut self, _: u64) {}
-}
-
-fn contents(group: &[Arc<Message>]) -> impl Iterator<Item = &Content> {
-    group.iter().flat_map(|message| &message.contents)
-}
-
-fn calls_of(group: &[Arc<Message>]) -> usize {
-    contents(group).filter_map(Content::as_tool_call).count()
-}
-
-fn mask(group: &[Arc<Message>]) -> Vec<Arc<Message>> {
-    let masked = group.iter().map(|message| {
-        let mut message = (**message).clone();
-        for content in &mut message.contents {
-            if let throughline_model::Body::ToolResult(result) = &mut content.body {
-                result.output = Output::from("[Old tool result left out]");
-            }
-        }
-        Arc::new(message)
-    });
-    masked.collect()
 }
 
 fn first(text: &str, most: usize) -> &str {

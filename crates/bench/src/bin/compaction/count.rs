@@ -10,7 +10,7 @@ use throughline_model::{Arguments, Body, Content, Message, Output};
 pub(crate) struct Counter {
     /// By address; the message is kept so that its address is not reused.
     messages: HashMap<*const Message, (Arc<Message>, u64)>,
-    texts: HashMap<String, u64>,
+    lines: HashMap<String, u64>,
 }
 
 impl Counter {
@@ -63,11 +63,40 @@ impl Counter {
 
     /// The tokens of a text.
     pub(crate) fn text(&mut self, text: &str) -> u64 {
-        if let Some(tokens) = self.texts.get(text) {
-            return *tokens;
-        }
-        let tokens = bpe_openai::o200k_base().count(text) as u64;
-        self.texts.insert(text.to_owned(), tokens);
-        tokens
+        let lines = &mut self.lines;
+        let counted = segments(text).map(|segment| match lines.get(segment) {
+            Some(tokens) => *tokens,
+            None => {
+                let tokens = bpe_openai::o200k_base().count(segment) as u64;
+                lines.insert(segment.to_owned(), tokens);
+                tokens
+            }
+        });
+        counted.sum()
     }
+
+    /// Forget messages, which would be kept for their addresses; their lines stay counted.
+    pub(crate) fn forget_messages(&mut self) {
+        self.messages.clear();
+    }
+}
+
+/// The lines of a text, each with the line breaks and blank lines behind it. No token of the
+/// vocabulary goes from one to the next, so their counts add up.
+fn segments(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut end = rest.len();
+        if let Some(first) = rest.find('\n') {
+            let blank = rest[first..].find(|c: char| !c.is_whitespace());
+            let blank = blank.map_or(rest.len(), |length| first + length);
+            end = rest[..blank].rfind('\n').map_or(blank, |last| last + 1);
+        }
+        let (segment, more) = rest.split_at(end);
+        rest = more;
+        Some(segment)
+    })
 }

@@ -5,14 +5,14 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use throughline_model::Message;
+use throughline_model::{Message, Role};
 use throughline_testkit::trajectory::{
-    Fact, FactKind, Need, Origin, Session, facts, folded, is_refused, message_texts, needs,
-    stands_in,
+    Fact, FactKind, Origin, Session, facts, folded, is_refused, message_texts, needs, stands_in,
 };
 use throughline_wire::Wire;
 
 use crate::count::Counter;
+use crate::probe::{Metric, Prober, Probes};
 use crate::wire::{bytes, is_paired};
 
 /// What a model is sent.
@@ -33,10 +33,10 @@ pub(crate) trait Strategy {
     fn billed(&mut self, tokens: u64);
 }
 
-/// A session with its needs and facts.
+/// A session with what its views must show.
 pub(crate) struct Case {
     pub(crate) session: Session,
-    pub(crate) needs: Vec<Need>,
+    pub(crate) probes: Probes,
     pub(crate) facts: Vec<Fact>,
     /// The tokens of the whole history at the last model call.
     pub(crate) size: u64,
@@ -46,7 +46,7 @@ impl Case {
     pub(crate) fn new(session: Session, counter: &mut Counter) -> Self {
         let last = session.model_calls().last().unwrap_or(0);
         Self {
-            needs: needs(&session),
+            probes: Probes::of(&session, &needs(&session)),
             facts: facts(&session),
             size: counter.view(&session.messages[..last]),
             session,
@@ -83,7 +83,9 @@ pub(crate) struct Measured {
     pub(crate) tokens: u64,
     /// The tokens of each view.
     pub(crate) sizes: Vec<u64>,
-    pub(crate) needs: BTreeMap<Origin, Share>,
+    /// Views that are over the budget because of a single message that may not be cut.
+    pub(crate) forced: usize,
+    pub(crate) kept: BTreeMap<Metric, Share>,
     pub(crate) facts: BTreeMap<FactKind, Share>,
     pub(crate) bytes: usize,
     pub(crate) hit: usize,
@@ -94,7 +96,7 @@ pub(crate) struct Measured {
     pub(crate) digest: u64,
     /// Views that begin with the previous view of the same epoch, of all such views.
     pub(crate) steady: Share,
-    pub(crate) missed: Vec<(String, Need)>,
+    pub(crate) missed: Vec<(String, String)>,
     pub(crate) forgotten: Vec<(String, Fact)>,
 }
 
@@ -106,6 +108,7 @@ impl Measured {
         self.bytes += other.bytes;
         self.hit += other.hit;
         self.cost += other.cost;
+        self.forced += other.forced;
         self.orphans += other.orphans;
         self.epochs += other.epochs;
         self.digest = hash(&(self.digest, other.digest));
@@ -114,8 +117,8 @@ impl Measured {
             into.kept += from.kept;
         };
         shares(&mut self.steady, &other.steady);
-        for (origin, share) in &other.needs {
-            shares(self.needs.entry(*origin).or_default(), share);
+        for (metric, share) in &other.kept {
+            shares(self.kept.entry(*metric).or_default(), share);
         }
         for (kind, share) in &other.facts {
             shares(self.facts.entry(*kind).or_default(), share);
@@ -125,7 +128,11 @@ impl Measured {
     }
 
     pub(crate) fn need(&self, origin: Origin) -> f64 {
-        self.needs.get(&origin).copied().unwrap_or_default().ratio()
+        self.share(Metric::Need(origin)).ratio()
+    }
+
+    pub(crate) fn share(&self, metric: Metric) -> Share {
+        self.kept.get(&metric).copied().unwrap_or_default()
     }
 
     pub(crate) fn fact(&self, kind: FactKind) -> f64 {
@@ -142,20 +149,30 @@ impl Measured {
     }
 }
 
-/// Replays a session; the rules of `wires` are checked for each view.
+/// How a session is replayed.
+#[derive(Clone, Copy)]
+pub(crate) struct Replay<'a> {
+    /// The vendors whose rules are checked for each view.
+    pub(crate) wires: &'a [Wire],
+    /// The budget, if there is one.
+    pub(crate) budget: Option<u64>,
+}
+
+/// Replays a session with a strategy: each call's view follows from the one before, as an agent gets
+/// them.
 pub(crate) fn replay(
     case: &Case,
     strategy: &mut dyn Strategy,
-    wires: &[Wire],
+    how: Replay<'_>,
     counter: &mut Counter,
 ) -> Measured {
     let mut measured = Measured::default();
     let messages = &case.session.messages;
-    let calls: Vec<usize> = case.session.model_calls().collect();
+    let mut prober = Prober::new(&case.probes);
     let mut before: Option<(String, u64)> = None;
-    let mut needs = case.needs.iter().peekable();
     let mut pushed = 0;
-    for (number, &at) in calls.iter().enumerate() {
+    let mut last = Vec::new();
+    for at in case.session.model_calls() {
         for (place, message) in messages.iter().enumerate().take(at).skip(pushed) {
             strategy.push(place, message);
         }
@@ -165,57 +182,80 @@ pub(crate) fn replay(
         measured.calls += 1;
         measured.tokens += tokens;
         measured.sizes.push(tokens);
+        let over = how.budget.is_some_and(|budget| tokens > budget);
+        measured.forced += usize::from(over && is_forced(&view.messages, how.budget, counter));
+        measured.send(&view, tokens, &mut before);
 
-        let sent = bytes(&view.messages, &Wire::OpenAiChat);
-        let hit = before.as_ref().map_or(0, |(last, _)| common(last, &sent));
-        if let Some((last, epoch)) = &before {
-            match *epoch == view.epoch {
-                true => measured.steady.add(hit == last.len()),
-                false => measured.epochs += 1,
-            }
-        }
-        measured.bytes += sent.len();
-        measured.hit += hit;
-        measured.digest = hash(&(measured.digest, &sent));
-        let share = hit as f64 / (sent.len() as f64).max(1.0);
-        measured.cost += tokens as f64 * (0.1 * share + 1.25 * (1.0 - share));
-
-        let refused = wires.iter().any(|wire| is_refused(&view.messages, wire));
+        let refused = how
+            .wires
+            .iter()
+            .any(|wire| is_refused(&view.messages, wire));
         let paired = is_paired(&view.messages, &messages[..at]);
         measured.orphans += usize::from(refused || !paired);
-
-        let last = number + 1 == calls.len();
-        if last || needs.peek().is_some_and(|need| need.at == at) {
-            let text = shown(&view.messages);
-            while let Some(need) = needs.next_if(|need| need.at == at) {
-                let kept = stands_in(&text, &need.atom);
-                measured.needs.entry(need.origin).or_default().add(kept);
-                if !kept {
-                    let missed = (case.session.name.clone(), need.clone());
-                    measured.missed.push(missed);
-                }
-            }
-            if last {
-                let text = folded(&text);
-                for fact in &case.facts {
-                    let kept = match fact.kind {
-                        FactKind::Written => stands_in(&text, &fact.text),
-                        FactKind::Failed | FactKind::ErrorLine | FactKind::Request => {
-                            text.contains(&fact.text)
-                        }
-                    };
-                    measured.facts.entry(fact.kind).or_default().add(kept);
-                    if !kept {
-                        let forgotten = (case.session.name.clone(), fact.clone());
-                        measured.forgotten.push(forgotten);
-                    }
-                }
+        for checked in prober.check(at, &view.messages) {
+            let share = measured.kept.entry(checked.metric).or_default();
+            share.add(checked.is_shown);
+            if let Some(what) = checked.missed {
+                let what = format!("{} at {at}: {what}", checked.metric.name());
+                measured.missed.push((case.session.name.clone(), what));
             }
         }
-        before = Some((sent, view.epoch));
         strategy.billed(tokens);
+        last = view.messages;
     }
+    measured.remember(case, &last);
+    counter.forget_messages();
     measured
+}
+
+impl Measured {
+    /// Adds the bytes of a view, and what they have in common with the view before.
+    fn send(&mut self, view: &View, tokens: u64, before: &mut Option<(String, u64)>) {
+        let sent = bytes(&view.messages, &Wire::OpenAiChat);
+        let hit = before.as_ref().map_or(0, |(last, _)| common(last, &sent));
+        if let Some((last, epoch)) = before {
+            match *epoch == view.epoch {
+                true => self.steady.add(hit == last.len()),
+                false => self.epochs += 1,
+            }
+        }
+        self.bytes += sent.len();
+        self.hit += hit;
+        self.digest = hash(&(self.digest, &sent));
+        let share = hit as f64 / (sent.len() as f64).max(1.0);
+        self.cost += tokens as f64 * (0.1 * share + 1.25 * (1.0 - share));
+        *before = Some((sent, view.epoch));
+    }
+
+    /// Searches the last view for the facts of the session.
+    fn remember(&mut self, case: &Case, last: &[Arc<Message>]) {
+        let text = folded(&shown(last));
+        for fact in &case.facts {
+            let kept = match fact.kind {
+                FactKind::Written => stands_in(&text, &fact.text),
+                FactKind::Failed | FactKind::ErrorLine | FactKind::Request => {
+                    text.contains(&fact.text)
+                }
+            };
+            self.facts.entry(fact.kind).or_default().add(kept);
+            if !kept {
+                let forgotten = (case.session.name.clone(), fact.clone());
+                self.forgotten.push(forgotten);
+            }
+        }
+    }
+}
+
+/// Whether a single message that may not be cut is larger than the budget: instructions, or what the
+/// model wrote itself. Results and requests may be cut.
+fn is_forced(view: &[Arc<Message>], budget: Option<u64>, counter: &mut Counter) -> bool {
+    view.iter().any(|message| {
+        let whole = match message.role {
+            Role::System | Role::Developer | Role::Assistant => true,
+            Role::User | Role::Tool | Role::Other(_) => false,
+        };
+        whole && budget.is_some_and(|budget| counter.message(message) > budget)
+    })
 }
 
 fn shown(view: &[Arc<Message>]) -> String {

@@ -1,0 +1,3 @@
+//! The part of the bench programs that tests have to reach.
+
+pub mod asking;
