@@ -51,10 +51,10 @@ fn reader(request: &Recorded) -> Reply {
     let Some(wanted) = wanted else {
         return Reply::text("I do not know what is asked.");
     };
+    // A place that was found is not yet what stands there.
     let line = |text: &str| {
-        let found = text
-            .lines()
-            .find_map(|line| line.split_once(&format!("{wanted} = ")));
+        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+        let found = lines.find_map(|line| line.split_once(&format!("{wanted} = ")));
         found.map(|(_, value)| value.to_owned())
     };
     if let Some(value) = messages.iter().find_map(|message| line(text_of(message))) {

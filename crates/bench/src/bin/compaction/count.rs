@@ -86,17 +86,26 @@ impl Counter {
 fn segments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let mut end = rest.len();
-        if let Some(first) = rest.find('\n') {
-            let blank = rest[first..].find(|c: char| !c.is_whitespace());
-            let blank = blank.map_or(rest.len(), |length| first + length);
-            end = rest[..blank].rfind('\n').map_or(blank, |last| last + 1);
-        }
+        let end = segment_end(rest);
         let (segment, more) = rest.split_at(end);
         rest = more;
-        Some(segment)
+        (end > 0).then_some(segment)
     })
+}
+
+fn segment_end(text: &str) -> usize {
+    let mut from = 0;
+    while let Some(first) = text[from..].find('\n') {
+        let behind = &text[from + first..];
+        let Some(blank) = behind.find(|c: char| !c.is_whitespace()) else {
+            break;
+        };
+        let last = behind[..blank].rfind('\n').map_or(blank, |last| last + 1);
+        // A token of punctuation may go on with a slash on the next line.
+        if !behind[last..].starts_with('/') {
+            return from + first + last;
+        }
+        from += first + last;
+    }
+    text.len()
 }
