@@ -1,11 +1,11 @@
 //! Questions about a session whose answers stand in one of its results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use throughline_model::{Body, Outcome, ToolCall};
 
 use super::Session;
-use super::atoms::stands_in;
+use super::atoms::{atoms, stands_in};
 use super::facts::{command, error_line, failed, folded, output};
 use super::text::argument_strings;
 
@@ -38,10 +38,12 @@ impl Question {
 
 /// The questions about a session, in the order of their results.
 ///
-/// They ask for the first error line and the exit code of a command that failed, and for values in
-/// the results of calls. A question is left out when two results would answer it differently.
+/// They ask for the first error line and the exit code of a command that failed, for values in the
+/// results of calls, and for the one file in which a name was shown. A question is left out when two
+/// results would answer it differently.
 pub fn questions(session: &Session) -> Vec<Question> {
     let mut found: Vec<Question> = Vec::new();
+    let mut names = NamesOfFiles::default();
     let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
     for (at, message) in session.messages.iter().enumerate() {
         for content in &message.contents {
@@ -59,12 +61,15 @@ pub fn questions(session: &Session) -> Vec<Question> {
                         found.extend(of_failure(&quoted(&command), &text, at));
                     } else if result.outcome == Outcome::Ok {
                         found.extend(of_values(call, &text, at));
+                        names.learn(call, &text, at);
                     }
                 }
                 _ => {}
             }
         }
     }
+    found.extend(names.questions());
+    found.sort_by_key(|question| question.source);
     let asked = |text: &str| {
         found
             .iter()
@@ -78,6 +83,49 @@ pub fn questions(session: &Session) -> Vec<Question> {
     let mut once = once.into_iter();
     found.retain(|_| once.next().unwrap_or(false));
     found
+}
+
+/// Which names were shown of which files.
+#[derive(Default)]
+struct NamesOfFiles {
+    /// The files of each name; a result without a file counts as one of its own.
+    files: HashMap<String, BTreeSet<String>>,
+    /// The results of files, with their names in order.
+    results: Vec<(usize, String, Vec<String>)>,
+}
+
+impl NamesOfFiles {
+    fn learn(&mut self, call: &ToolCall, output: &str, at: usize) {
+        let arguments = argument_strings(&call.arguments);
+        let path = arguments.iter().find_map(|(key, value)| {
+            let named = key.to_ascii_lowercase().contains("path");
+            atoms(value).into_iter().next().filter(|_| named)
+        });
+        // What has no extension is a folder that was searched.
+        let file = path.filter(|path| path.contains('.'));
+        let names = atoms(output);
+        for name in &names {
+            let files = self.files.entry(name.clone()).or_default();
+            files.insert(file.clone().unwrap_or_else(|| at.to_string()));
+        }
+        self.results.extend(file.map(|file| (at, file, names)));
+    }
+
+    /// One question for each result, about a name that no other file has.
+    fn questions(&self) -> impl Iterator<Item = Question> {
+        self.results.iter().filter_map(|(at, file, names)| {
+            let is_telling = |name: &&String| {
+                let plain = !name.contains(['/', '.']) && !file.contains(name.as_str());
+                plain && self.files.get(*name).is_some_and(|files| files.len() == 1)
+            };
+            let name = names.iter().find(is_telling)?;
+            Some(Question {
+                text: format!("Which file that was read contains `{name}`? Answer with its path."),
+                answer: file.clone(),
+                source: *at,
+            })
+        })
+    }
 }
 
 fn of_failure(command: &str, output: &str, source: usize) -> Vec<Question> {
@@ -179,12 +227,26 @@ mod tests {
         );
         round(r#"{"file":"a"}"#, Outcome::Ok, "level = 17;");
         round(r#"{"file":"a"}"#, Outcome::Ok, "level = 18;");
+        round(
+            r#"{"path":"/p/src/a.rs"}"#,
+            Outcome::Ok,
+            "fn low_tide() {} fn both_of()",
+        );
+        round(r#"{"path":"/p/src/b.rs"}"#, Outcome::Ok, "fn both_of()");
         let found = questions(&Session::new("s", said));
         let answers: Vec<_> = found
             .iter()
             .map(|question| (question.answer.as_str(), question.source))
             .collect();
-        assert_eq!(answers, [("error: no tide", 2), ("101", 2), ("412", 4)]);
+        assert_eq!(
+            answers,
+            [
+                ("error: no tide", 2),
+                ("101", 2),
+                ("412", 4),
+                ("src/a.rs", 10)
+            ]
+        );
         assert!(found[0].is_answered_by("It says:\n`Error:  no tide`."));
         assert!(found[2].is_answered_by("412") && !found[2].is_answered_by("4123"));
     }

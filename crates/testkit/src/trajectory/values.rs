@@ -21,7 +21,6 @@ const OWN: &[&str] = &[
     "head_limit",
     "justification",
     "limit",
-    "offset",
     "prompt",
     "status",
     "subject",
