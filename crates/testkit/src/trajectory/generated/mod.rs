@@ -16,7 +16,8 @@ use super::Session;
 const SEED: u64 = 30;
 
 /// Two sessions of each kind: long debugging with edits and failing tests, many small reads, huge
-/// pastes, text that is not English, and calls without results.
+/// pastes, text that is not English, and calls without results. They are named so that both halves
+/// of a split by the hash of names have most kinds.
 pub fn generated() -> Vec<Session> {
     let kinds = [
         ("debugging", debugging::session as fn(u64) -> Vec<Message>),
@@ -26,10 +27,10 @@ pub fn generated() -> Vec<Session> {
         ("unanswered", unanswered::session),
     ];
     let mut sessions = Vec::new();
-    for round in 1..=2 {
+    for (round, which) in (1..).zip(["first", "second"]) {
         for (place, (kind, make)) in kinds.iter().enumerate() {
             let messages = make(SEED + 100 * round + place as u64);
-            sessions.push(Session::new(format!("gen-{kind}-{round}"), messages));
+            sessions.push(Session::new(format!("made-{kind}-{which}"), messages));
         }
     }
     sessions
