@@ -299,7 +299,7 @@ fn with_gaps(file: &str, rng: &mut Rng) -> String {
     let value = parse(file).unwrap();
     let mut some = |list: &[throughline_model::json::Value<'_>]| {
         let kept = list.iter().filter(|_| !rng.chance(0.2));
-        let kept: Vec<&str> = kept.map(|one| one.raw()).collect();
+        let kept: Vec<&str> = kept.map(throughline_model::json::Value::raw).collect();
         format!("[{}]", kept.join(","))
     };
     if let Some(list) = value.as_array() {
