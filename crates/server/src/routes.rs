@@ -17,7 +17,6 @@ use crate::{auth, health, net};
 
 /// Routes of features that later versions bring: path, and what the feature is called.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    ("/v1/responses/{id}/cancel", "cancel"),
     ("/v1/chat/completions", "chat completions"),
     ("/v1/chat/completions/{*rest}", "chat completions"),
     ("/api/v1", native::NAME),

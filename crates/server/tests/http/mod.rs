@@ -8,6 +8,7 @@
 
 mod accepted_calls;
 mod approvals;
+mod background;
 mod bodies;
 mod captures;
 mod client_tools;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use throughline_testkit::upstream::{Reply, Script};
 
-use crate::http::support::end;
+use crate::http::support::{Client, end};
 use crate::http::vendors::{Vendor, World, function, ignored, response};
 
 /// What became of a member.
@@ -173,7 +173,10 @@ fn samples() -> BTreeMap<&'static str, Vec<Value>> {
 /// Members that the server carries out itself, and how that is seen.
 fn is_done_here(member: &str, value: &Value, kind: &str, response: &Value, answer: &str) -> bool {
     match member {
-        "metadata" | "max_tool_calls" | "truncation" | "store" => response[member] == *value,
+        "metadata" | "max_tool_calls" | "truncation" | "store" | "background" => {
+            response[member] == *value
+        }
+        "conversation" => response["conversation"]["id"].is_string(),
         // There is nothing to make smaller yet.
         "context_management" => response["status"] == "completed",
         "stream" => answer.starts_with("event: response.created"),
@@ -268,10 +271,25 @@ async fn each_member_is_sent_on_refused_or_named_on_every_kind_of_upstream() {
                         body["stream"] = json!(true);
                         body[*member] = value.clone();
                     }
+                    "conversation" => {
+                        let mut client = Client::to(world.server.address).await;
+                        let made = client.send("POST /v1/conversations", &[], b"{}").await;
+                        let made: Value = serde_json::from_str(&made.body).unwrap();
+                        body[*member] = match value {
+                            Value::String(_) => made["id"].clone(),
+                            _ => json!({"id": made["id"]}),
+                        };
+                    }
                     _ => body[*member] = value.clone(),
                 }
                 let before = vendor.map_or(0, |vendor| vendor.requests().len());
                 let answer = world.send(&body).await;
+                if *member == "background" {
+                    // Its call comes after the answer.
+                    while vendor.is_some_and(|vendor| vendor.requests().len() == before) {
+                        tokio::task::yield_now().await;
+                    }
+                }
                 let fate = match answer.status {
                     200 => {
                         let response = response(&answer);

@@ -9,6 +9,7 @@ use throughline_store::{
 
 use super::cache::HistoryCache;
 use super::handle::{Position, Seed, Thread};
+use super::live;
 use super::owner::{Owner, ThreadSettings};
 use super::policy::Persistence;
 use super::scoped_store::ScopedStore;
@@ -297,6 +298,34 @@ impl Threads {
             is_deleted: true,
             vendor_copies,
         })
+    }
+
+    /// Asks for the end of a run, in whichever process it runs, and returns the run as it stands: it ends
+    /// as soon as its worker notices, or when it is resumed. A run that has ended is returned as it is.
+    ///
+    /// ```
+    /// use throughline::store::{RunState, Store};
+    /// use throughline::{Agent, Demo, Threads};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let threads = Threads::of(&Store::open("memory:").await?);
+    /// let agent = Agent::builder(Demo::new()).threads(&threads).build()?;
+    /// let outcome = agent.run_on(&agent.new_thread(), "hello").await?;
+    /// assert_eq!(threads.cancel_run(outcome.run).await?.state, RunState::Committed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn cancel_run(&self, run: RunId) -> Result<Run> {
+        let ScopedStore { store, scope, .. } = &self.home;
+        let found = self
+            .home
+            .retry_until_known(|| store.cancel(scope, run))
+            .await?;
+        if !found.state.is_settled() {
+            live::cancel(store, run);
+        }
+        Ok(found)
     }
 
     /// Approvals, newest first.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::agent::{ExpectedHead, RunEnd};
 use throughline::client::Reservation;
+use throughline_model::json::RawJson;
 use throughline_store::{Idempotency, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -178,6 +179,9 @@ impl CreateCall<'_> {
             return self.begin(next, Some((key, Some(failed)))).await;
         }
         let delivery = delivery.next_attempt(self.connection.clone());
+        if self.answers_at_once() {
+            return self.in_background(run, delivery).await;
+        }
         if let Some(live) = live {
             return match (self.request.stream(), live.streamed) {
                 (true, true) => self.streamed(live.reader(0), app.stream()?, delivery),
@@ -256,6 +260,10 @@ impl CreateCall<'_> {
                     None => Delivery::default(),
                 };
                 let delivery = delivery.next_attempt(self.connection.clone());
+                if self.answers_at_once() {
+                    driven.detach();
+                    return self.in_background(run, delivery).await;
+                }
                 match place {
                     Some(place) => {
                         // The run must not go at the speed of its reader.
@@ -278,6 +286,9 @@ impl CreateCall<'_> {
                     let run = app.store.ids().run();
                     return Box::pin(self.begin(run, Some((key, Some(failed))))).await;
                 }
+                if self.answers_at_once() {
+                    return self.in_background(run, Delivery::default()).await;
+                }
                 let live = app.runs.find(run).await;
                 match (live, self.request.stream()) {
                     (Some(live), true) if live.streamed => {
@@ -288,6 +299,28 @@ impl CreateCall<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the request is answered before its run has ended.
+    fn answers_at_once(&self) -> bool {
+        self.request.background() && !self.request.stream()
+    }
+
+    /// A response as it stands, while its run goes on without the request.
+    async fn in_background(
+        &mut self,
+        run: RunId,
+        delivery: Delivery,
+    ) -> Result<Response<Body>, ApiError> {
+        let id = errors::response_id(run);
+        let stored = StoredResponse::read(self.app, self.scope, &id).await?;
+        self.ignored = header(&stored.context.ignored);
+        let mut response = stored.response(self.app, self.scope).await?;
+        if !stored.journal.run.state.is_settled() {
+            response = with_status(&response, "queued");
+        }
+        let pieces = Pieces::One(response.get().to_owned().into());
+        Ok(answered(&pieces, (run, delivery)))
     }
 
     fn streamed(
@@ -301,6 +334,15 @@ impl CreateCall<'_> {
         let mut response = sse::events(batches, self.app, (place, delivery));
         response.extensions_mut().insert(Answered(run));
         Ok(response)
+    }
+}
+
+/// A response with another status.
+fn with_status(response: &RawJson, status: &str) -> RawJson {
+    let value = response.value();
+    match value.get("status") {
+        Some(found) => RawJson::of_with(&value, &[(found, &format!("\"{status}\""))]),
+        None => response.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The Responses API: `wire` has its formats, the other files its handlers.
 
 mod approvals;
+mod cancel;
 pub(in crate::api::openai) mod chain;
 mod compact;
 mod compaction_options;
@@ -39,5 +40,6 @@ pub(crate) fn router() -> Router<App> {
         .route("/v1/responses/compact", post(compact::compact))
         .route("/v1/responses/input_tokens", post(input_tokens::count))
         .route("/v1/responses/{id}", get(get::get).delete(get::delete))
+        .route("/v1/responses/{id}/cancel", post(cancel::cancel))
         .route("/v1/responses/{id}/input_items", get(input_items::list))
 }

@@ -78,13 +78,11 @@ pub(crate) enum Handling {
     ResponsesOrRefused,
     /// Each element is handled by itself.
     Elements,
-    /// It is not built, and answers 501.
-    NotBuilt,
 }
 
 /// Every member of the request in OpenAI's and in the Open Responses specification, and our own.
 const MEMBERS: [(&str, Handling); 34] = [
-    ("background", Handling::NotBuilt),
+    ("background", Handling::Here),
     ("context_management", Handling::Here),
     ("conversation", Handling::Here),
     ("frequency_penalty", Handling::Setting),

@@ -119,10 +119,17 @@ pub(super) fn conversation(body: &Value<'_>, continues: bool) -> Result<Option<S
     Ok(Some(id.into_owned()))
 }
 
-/// Refuse what is not built, by name.
-pub(super) fn not_built(body: &Value<'_>) -> Result<(), ApiError> {
-    if read::flag(body, "background", &Path::Root)? == Some(true) {
-        return Err(ApiError::not_implemented("background"));
+/// Whether the response is made after the request was answered.
+pub(super) fn background(body: &Value<'_>, store: bool) -> Result<bool, ApiError> {
+    let background = read::flag(body, "background", &Path::Root)? == Some(true);
+    if background && !store {
+        return Err(ApiError::invalid(
+            "A background response is read later, and so it is kept: leave 'store' out, or \
+             'background'.",
+        )
+        .code("background_requires_store")
+        .param("background")
+        .retry(false));
     }
-    Ok(())
+    Ok(background)
 }

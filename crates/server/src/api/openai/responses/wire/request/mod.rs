@@ -84,6 +84,7 @@ pub struct CreateRequest {
     previous: Option<String>,
     conversation: Option<String>,
     store: bool,
+    background: bool,
     stream: bool,
     metadata: Vec<(String, String)>,
     tools: Vec<RequestTool>,
@@ -114,13 +115,15 @@ impl CreateRequest {
         let text = |key| read::text(body, key, &root).map(|text| text.map(Into::into));
         let previous: Option<String> = text("previous_response_id")?;
         let tools = tools::tools(body)?;
+        let store = read::flag(body, "store", &root)?.unwrap_or(true);
         let request = Self {
             stored: stored_body::stored_body(body),
             model: text("model")?,
             instructions: text("instructions")?,
             conversation: check::conversation(body, previous.is_some())?,
             previous,
-            store: read::flag(body, "store", &root)?.unwrap_or(true),
+            store,
+            background: check::background(body, store)?,
             stream: read::flag(body, "stream", &root)?.unwrap_or(false),
             metadata: metadata(body)?,
             choice: tools::choice(body, &tools)?,
@@ -134,7 +137,6 @@ impl CreateRequest {
             input: InputItems::of(body)?,
         };
         check::echoed(body)?;
-        check::not_built(body)?;
         Ok(request)
     }
 
@@ -186,6 +188,11 @@ impl CreateRequest {
     /// Whether the response is kept.
     pub fn store(&self) -> bool {
         self.store
+    }
+
+    /// Whether the response is made after the request was answered.
+    pub fn background(&self) -> bool {
+        self.background
     }
 
     /// Whether the answer comes as events.
