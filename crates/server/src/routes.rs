@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get};
 
 use crate::api::native;
-use crate::api::openai::{conversations, models, responses};
+use crate::api::openai::{conversations, elsewhere, models, responses};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::{auth, health, net};
@@ -73,7 +73,9 @@ async fn web_socket(method: Method, uri: Uri, headers: HeaderMap) -> Response<Bo
 }
 
 async fn unknown_path(State(_): State<App>, method: Method, uri: Uri) -> ApiError {
-    ApiError::not_found(format!("Invalid URL ({method} {})", short_path(&uri)))
+    elsewhere::not_served(uri.path()).unwrap_or_else(|| {
+        ApiError::not_found(format!("Invalid URL ({method} {})", short_path(&uri)))
+    })
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {

@@ -492,3 +492,46 @@ async fn a_reader_in_another_process_is_told_of_calls_whose_results_came_after_i
     end(other).await;
     world.end().await;
 }
+
+#[test]
+fn approvals_of_a_conversation_are_answered_by_its_next_turn() {
+    everywhere(async |setup| {
+        let amounts = [5, 7];
+        let world = World::new(setup.clone(), &[5, 7]).await;
+        let mut client = Client::to(world.server.address).await;
+        let made = client.send("POST /v1/conversations", &[], b"{}").await;
+        let made: Value = serde_json::from_str(&made.body).unwrap();
+        let turn = |input: Value| json!({"conversation": made["id"], "input": input});
+        let asked = world.completed(turn(json!("Charge."))).await;
+        let questions = items(&asked, "mcp_approval_request");
+        let ids: Vec<String> = questions
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(ids.len(), 2, "{asked}");
+        let world = world.restarted().await;
+        // All calls must be answered before another turn begins.
+        let (status, early) = world.create(turn(json!("And?"))).await;
+        assert_eq!(status, 400, "{early}");
+        let input = answers(&[(&ids[0], Answer::Yes), (&ids[1], Answer::No)]);
+        let answered = world.completed(turn(json!(input))).await;
+        let ended = ["5 at place 1", "too dear"].map(str::to_owned);
+        let ended: Vec<_> = given(&amounts).into_iter().zip(ended).collect();
+        assert_eq!(ends(&answered), ended, "{answered}");
+        assert_eq!(world.scripted.arguments(), given(&[5]));
+        assert_eq!(world.read(&answered).await, answered);
+        // The conversation shows what the responses showed.
+        let path = format!(
+            "GET /v1/conversations/{}/items?order=asc",
+            made["id"].as_str().unwrap()
+        );
+        let mut client = Client::to(world.server.address).await;
+        let listed = client.send(&path, &[], b"").await;
+        let listed: Value = serde_json::from_str(&listed.body).unwrap();
+        let said: Vec<&Value> = listed["data"].as_array().unwrap().iter().collect();
+        for item in items(&answered, "mcp_call") {
+            assert!(said.contains(&item), "{item} is not in {listed}");
+        }
+        world.end().await;
+    });
+}

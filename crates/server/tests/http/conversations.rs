@@ -566,3 +566,31 @@ async fn a_conversation_outlives_its_server() {
     assert!(said(&counted).contains('4'), "{counted}");
     end(world.server).await;
 }
+
+#[tokio::test]
+async fn tokens_and_compaction_of_a_conversation_count_its_items() {
+    let world = World::new().await;
+    let id = world
+        .conversation(json!([message(
+            "The tide is at four, and the buoys are red."
+        )]))
+        .await;
+    let count = async |conversation: Value| {
+        let body = json!({"model": "demo", "conversation": conversation, "input": "and?"});
+        let counted = world.json("POST /v1/responses/input_tokens", &body).await;
+        counted["input_tokens"].as_u64().unwrap()
+    };
+    assert!(count(json!(id)).await > count(Value::Null).await + 5);
+    let body = json!({"model": "demo", "conversation": id});
+    let short = world.json("POST /v1/responses/compact", &body).await;
+    assert!(short.to_string().contains("The tide is at four"), "{short}");
+    for line in [
+        "POST /v1/responses/input_tokens",
+        "POST /v1/responses/compact",
+    ] {
+        let body = json!({"model": "demo", "conversation": "conv_none", "input": "hi"});
+        let missing = world.ask(line, &[], &body).await;
+        assert_eq!(missing.code(), "conversation_not_found", "{line}");
+    }
+    end(world.server).await;
+}

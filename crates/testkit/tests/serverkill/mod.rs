@@ -6,6 +6,7 @@
 
 mod approvals;
 mod callers;
+mod conversations;
 mod cuts;
 mod ends;
 mod expiry;

@@ -179,17 +179,19 @@ pub(super) async fn add(
             return Ok(response);
         }
         // The items were compared with this history.
-        let expected = (thread.head() == head).then_some(found.thread.version);
-        let Some(expected) = expected else {
-            attempt += 1;
-            continue;
-        };
-        let stored = new.store(&app, scope, &found.thread.id, Some(expected), key.clone());
+        attempt += 1;
+        let may_retry = wanted == ExpectedHead::Any && attempt < ATTEMPTS;
+        if thread.head() != head {
+            match may_retry {
+                true => continue,
+                false => return Err(errors::head_moved(head)),
+            }
+        }
+        let expected = Some(found.thread.version);
+        let stored = new.store(&app, scope, &found.thread.id, expected, key.clone());
         match stored.await {
             Ok(published) => break published,
-            Err(Error::HeadMoved { .. }) if wanted == ExpectedHead::Any && attempt < ATTEMPTS => {
-                attempt += 1;
-            }
+            Err(Error::HeadMoved { .. }) if may_retry => {}
             Err(error) => return Err(about(&app, &error, &id)),
         }
     };

@@ -37,7 +37,8 @@ pub(super) async fn compact(
     name.copy_from_slice(&blake3::hash(payload.bytes()).as_bytes()[..16]);
     drop(payload);
     let route = app.upstreams.route(request.model())?;
-    if request.previous_response_id().is_none() && request.input().is_empty() {
+    let continues = request.previous_response_id().or(request.conversation());
+    if continues.is_none() && request.input().is_empty() {
         return Err(
             ApiError::invalid("Send 'input', 'previous_response_id' or both.")
                 .code("missing_required_parameter")

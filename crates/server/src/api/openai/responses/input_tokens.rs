@@ -15,6 +15,7 @@ use throughline_store::Error;
 use super::errors;
 use super::resolve_input::resolve_input;
 use super::wire::{CreateRequest, RequestTool};
+use crate::api::openai::conversations;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -93,11 +94,16 @@ pub(super) async fn history(
     caller: &Caller,
     request: &CreateRequest,
 ) -> Result<Vec<Arc<Message>>, ApiError> {
+    let threads = throughline::Threads::scoped(&app.store, caller.scope.clone());
+    if let Some(id) = request.conversation() {
+        let thread = conversations::open(&threads, id).await;
+        let thread = thread.map_err(|error| errors::conversation(&error, id))?;
+        return Ok(thread.history());
+    }
     let Some(id) = request.previous_response_id() else {
         return Ok(Vec::new());
     };
     let run = errors::parse_response_id(id).ok_or_else(|| errors::no_previous(id))?;
-    let threads = throughline::Threads::scoped(&app.store, caller.scope.clone());
     match threads.open_after(run).await {
         Ok(thread) => Ok(thread.history()),
         Err(Error::NotFound { .. }) => Err(errors::no_previous(id)),
