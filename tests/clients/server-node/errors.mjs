@@ -46,14 +46,9 @@ async function misuse(world) {
     const words = `Response with id '${NOBODY}' not found.`;
     await world.refused('an absent response', OpenAI.NotFoundError, work, { status: 404, words });
   }
-  for (const [what, work] of [
-    ['background', () => client.responses.create({ model, input: 'x', background: true })],
-    ['conversation', () => client.responses.create({ model, input: 'x', conversation: 'conv_1' })],
-    ['conversations', () => client.conversations.create()],
-  ]) {
-    const error = await world.raises(`${what} is not built`, OpenAI.InternalServerError, work);
-    world.equal(`${what} says so`, [error.status, error.code], [501, 'not_implemented']);
-  }
+  const work = () => client.chat.completions.create({ model, messages: [] });
+  const error = await world.raises('chat is not built', OpenAI.InternalServerError, work);
+  world.equal('chat says so', [error.status, error.code], [501, 'not_implemented']);
 }
 
 async function vendors(world) {

@@ -1,9 +1,10 @@
 // Holds a running server against the openai package; see `harness.mjs`.
 
 import * as chains from './chains.mjs';
+import * as conversations from './conversations.mjs';
 import * as errors from './errors.mjs';
 import { main } from './harness.mjs';
 import * as streams from './streams.mjs';
 import * as tools from './tools.mjs';
 
-await main([chains, streams, tools, errors].flatMap((each) => each.SCENARIOS));
+await main([chains, streams, tools, errors, conversations].flatMap((each) => each.SCENARIOS));

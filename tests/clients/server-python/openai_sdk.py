@@ -4,6 +4,7 @@ import sys
 
 import openai_chains
 import openai_compaction
+import openai_conversations
 import openai_errors
 import openai_retries
 import openai_streams
@@ -17,6 +18,7 @@ MODULES = [
     openai_errors,
     openai_retries,
     openai_compaction,
+    openai_conversations,
 ]
 
 if __name__ == "__main__":
