@@ -1,5 +1,7 @@
 //! Concurrent writes while a history is being compacted.
 
+use std::time::{Duration, Instant};
+
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{Append, At, Fork, NewItem, NewThread, Store, TenantScope, ThreadId};
@@ -32,21 +34,31 @@ fn send(line: &mut Line, life: &mut crate::loopkill::line::Life, rng: &mut Rng) 
     line.send(life, 0, order);
 }
 
-/// The number of turns before the first compaction.
-fn before(seed: u64) -> Result<usize, String> {
-    let mut rng = Rng::new(seed);
-    let mut line = Line::new(1);
-    let mut life = line.start("", 0);
-    let mut turns = 0;
-    while !line.reached().contains("compact.write") {
-        turn(&mut line, &mut life, &mut rng)?;
-        turns += 1;
-        if turns > 50 {
-            return Err("nothing was folded in 50 turns".to_owned());
+/// How often to ask whether a process has done something, and for how long at most.
+const POLL: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Sends turns until the process hangs at a fault point. How much a turn adds is left to chance.
+fn until_it_hangs(
+    line: &mut Line,
+    life: &mut crate::loopkill::line::Life,
+    point: &str,
+    rng: &mut Rng,
+) -> Result<(), String> {
+    let begun = Instant::now();
+    send(line, life, rng);
+    while begun.elapsed() < PATIENCE {
+        if line.reached().contains(point) {
+            return Ok(());
+        }
+        let said = life.worker.hear_within(POLL);
+        if let Some(said) = said
+            && line.take_in(life, &said)?.is_some()
+        {
+            send(line, life, rng);
         }
     }
-    line.end(life)?;
-    Ok(turns - 1)
+    Err(format!("{point} was not reached in {PATIENCE:?}"))
 }
 
 /// Another process appends to the same record.
@@ -71,17 +83,10 @@ fn r20_appends_go_on_while_an_epoch_is_being_made() {
     let mut appended = 0;
     for (seed, point) in [(7, "compact.write"), (11, "compact.swap")] {
         let work = || -> Result<u64, String> {
-            let turns = before(seed)?;
             let mut rng = Rng::new(seed);
             let mut line = Line::new(1);
             let mut life = line.start(&format!("{point}=hang@1"), 0);
-            for _ in 0..turns {
-                turn(&mut line, &mut life, &mut rng)?;
-            }
-            send(&mut line, &mut life, &mut rng);
-            while !line.reached().contains(point) {
-                std::thread::yield_now();
-            }
+            until_it_hangs(&mut line, &mut life, point, &mut rng)?;
             let store = open(&line.url)?;
             let name = ThreadId::new(&line.threads[0].name).map_err(|error| error.to_string())?;
             let other = store.ids().thread();
@@ -107,9 +112,9 @@ fn r20_appends_go_on_while_an_epoch_is_being_made() {
                 return Err("what was never published holds".to_owned());
             }
             line.live(&Fate::none(4), Aim::Settle, &mut rng, || Ok(()))?;
-            // How much a turn adds is left to chance, and a few may be needed.
+            // Again, how much a turn adds is left to chance.
             let mut life = line.start("", 0);
-            for _ in 0..4 {
+            for _ in 0..8 {
                 turn(&mut line, &mut life, &mut rng)?;
             }
             line.end(life)?;
