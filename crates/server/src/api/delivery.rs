@@ -7,6 +7,14 @@ use crate::service::ClientConnection;
 
 #[async_trait]
 impl ClientConnection for DeliveryProbe {
+    fn answer_ends(&self) {
+        DeliveryProbe::answer_ends(self);
+    }
+
+    fn is_sent(&self) -> bool {
+        DeliveryProbe::is_sent(self)
+    }
+
     fn is_known_broken(&self) -> bool {
         DeliveryProbe::is_known_broken(self)
     }

@@ -10,6 +10,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -32,6 +33,8 @@ const UNKNOWN: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct ConnState {
     progress: watch::Sender<Progress>,
+    /// How often everything that the connection had to write was written.
+    flushes: AtomicU64,
     stream: OnceLock<Weak<SharedStream>>,
 }
 
@@ -61,7 +64,12 @@ impl ConnState {
         DeliveryProbe {
             conn: Arc::clone(self),
             number,
+            flushes_at_end: Arc::default(),
         }
+    }
+
+    fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::SeqCst)
     }
 
     fn end(&self, end: End) {
@@ -76,16 +84,32 @@ impl ConnState {
 pub(crate) struct DeliveryProbe {
     conn: Arc<ConnState>,
     number: u64,
+    /// How often the connection had written everything when it took the end of the answer.
+    flushes_at_end: Arc<OnceLock<u64>>,
 }
 
 impl DeliveryProbe {
+    /// The connection has taken the end of the answer. It is yet to write it.
+    pub(crate) fn answer_ends(&self) {
+        // An answer ends once.
+        let _ = self.flushes_at_end.set(self.conn.flushes());
+    }
+
+    /// Whether the connection has written all of the answer.
+    pub(crate) fn is_sent(&self) -> bool {
+        let at_end = self.flushes_at_end.get();
+        at_end.is_some_and(|at_end| self.conn.flushes() > *at_end)
+    }
+
     /// Whether the client broke the connection off before it read the answer, if that is known.
     fn outcome(&self, progress: &Progress) -> Option<bool> {
         // A client that sends another request has read the answer before it.
         if progress.requests > self.number {
             return Some(false);
         }
-        progress.end.map(|end| end == End::Broken)
+        progress
+            .end
+            .map(|end| end == End::Broken || !self.is_sent())
     }
 
     /// Whether it is known by now that the client broke the connection off.
@@ -98,9 +122,9 @@ impl DeliveryProbe {
         self.outcome(&self.conn.progress.borrow()) == Some(true)
     }
 
-    /// Whether the client broke the connection off before it asked for anything else. The reset of a
-    /// client that has just gone away may not have arrived yet, so an idle connection is watched for a
-    /// moment.
+    /// Whether the client broke the connection off before it asked for anything else, or is still to be
+    /// sent a part of the answer. The reset of a client that has just gone away may not have arrived
+    /// yet, so an idle connection is watched for a moment.
     pub(crate) async fn is_broken(&self) -> bool {
         if self.is_known_broken() {
             return true;
@@ -109,7 +133,7 @@ impl DeliveryProbe {
         let known = progress.wait_for(|progress| self.outcome(progress).is_some());
         match tokio::time::timeout(UNKNOWN, known).await {
             Ok(Ok(progress)) => self.outcome(&progress) == Some(true),
-            Ok(Err(_)) | Err(_) => false,
+            Ok(Err(_)) | Err(_) => !self.is_sent(),
         }
     }
 }
@@ -270,7 +294,12 @@ impl Write for TrackedStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|socket| Pin::new(&mut socket.stream).poll_flush(cx))
+        let flushed = self.with(|socket| Pin::new(&mut socket.stream).poll_flush(cx));
+        if let Poll::Ready(Ok(())) = &flushed {
+            // hyper flushes when it has written all that it has.
+            self.0.conn.flushes.fetch_add(1, Ordering::SeqCst);
+        }
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -287,5 +316,69 @@ impl Write for TrackedStream {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.written(|stream| stream.poll_write_vectored(cx, parts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn connected() -> (TcpStream, TrackedStream, Arc<ConnState>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let state = Arc::<ConnState>::default();
+        let stream = TrackedStream::new(accepted.unwrap().0, &state);
+        (client.unwrap(), stream, state)
+    }
+
+    async fn write(stream: &mut TrackedStream, bytes: &[u8]) {
+        let written = poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, bytes)).await;
+        assert_eq!(written.unwrap(), bytes.len());
+    }
+
+    async fn flush(stream: &mut TrackedStream) {
+        let flushed = poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await;
+        flushed.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_not_delivered_until_the_connection_has_written_it() {
+        let (mut client, mut stream, state) = connected().await;
+        let probe = state.next();
+        // Earlier parts of the answer say nothing about its end.
+        write(&mut stream, b"one ").await;
+        flush(&mut stream).await;
+        assert!(probe.is_broken().await, "it has not ended");
+        probe.answer_ends();
+        assert!(!probe.is_sent() && !probe.is_known_broken());
+        assert!(probe.is_broken().await, "nothing was written since");
+        write(&mut stream, b"two").await;
+        flush(&mut stream).await;
+        let mut read = [0; 7];
+        client.read_exact(&mut read).await.unwrap();
+        assert!(probe.is_sent() && !probe.is_broken().await);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_before_it_has_written_an_answer_has_not_delivered_it() {
+        for sent in [false, true] {
+            let (client, mut stream, state) = connected().await;
+            let probe = state.next();
+            probe.answer_ends();
+            if sent {
+                write(&mut stream, b"all").await;
+                flush(&mut stream).await;
+            }
+            drop(stream);
+            assert_eq!(probe.is_known_broken(), !sent);
+            assert_eq!(probe.is_broken().await, !sent);
+            drop(client);
+        }
     }
 }

@@ -14,7 +14,7 @@ use throughline_store::{RunId, Store, TenantScope};
 use tokio::sync::Notify;
 
 use super::Runs;
-use super::repeats::Delivery;
+use super::repeats::{Delivery, ToNote};
 
 /// How long deliveries wait for others.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -65,9 +65,13 @@ impl Deliveries {
         for delivery in std::mem::take(&mut *self.waiting()) {
             // A client that disconnected gets the answer again when it retries; that attempt is added
             // when its answer was written.
-            if let Some((scope, run)) = delivery.to_note() {
-                let batch = batches.entry(scope.clone()).or_default();
-                batch.push((run, delivery));
+            match delivery.to_note() {
+                ToNote::Nothing => {}
+                ToNote::Later => self.keep([delivery.clone()]),
+                ToNote::Now(scope, run) => {
+                    let batch = batches.entry(scope.clone()).or_default();
+                    batch.push((run, delivery.clone()));
+                }
             }
         }
         for (scope, batch) in &batches {

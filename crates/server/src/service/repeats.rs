@@ -30,10 +30,17 @@ const MAX_REMEMBERED: usize = 16_384;
 /// them. Implementations tell a connection that the client broke off from one that it read.
 #[async_trait]
 pub(crate) trait ClientConnection: std::fmt::Debug + Send + Sync {
+    /// It has taken the end of the answer, and is yet to write it.
+    fn answer_ends(&self);
+
+    /// Whether it has written all of the answer.
+    fn is_sent(&self) -> bool;
+
     /// Whether it is known by now that the client broke the connection off.
     fn is_known_broken(&self) -> bool;
 
-    /// The same, after a short wait if nothing is known yet. Dropping the future has no effect.
+    /// Whether the client broke the connection off, or is still to be sent a part of the answer, after
+    /// a short wait if nothing is known yet. Dropping the future has no effect.
     async fn is_broken(&self) -> bool;
 }
 
@@ -45,6 +52,17 @@ pub(crate) struct Delivery {
     attempt: u64,
     /// What is noted in the store when it is delivered, if something is.
     note: Option<Arc<DeliveryRecord>>,
+}
+
+/// What is to be noted of a delivery.
+#[derive(Debug)]
+pub(super) enum ToNote<'d> {
+    /// It went wrong, or goes to another client now.
+    Nothing,
+    /// The connection is still writing the answer.
+    Later,
+    /// The client has the answer of this run.
+    Now(&'d TenantScope, RunId),
 }
 
 /// Whose answer is delivered, and who notes it.
@@ -82,8 +100,8 @@ impl Delivery {
         Self { attempt, ..self }
     }
 
-    /// All of it was written. An attempt that was given up may still be written to its end, to a
-    /// client that is not there: that says nothing about the one that came after it.
+    /// The connection has taken all of it. An attempt that was given up may still be written to its end,
+    /// to a client that is not there: that says nothing about the one that came after it.
     pub(crate) fn written(&self) {
         {
             let mut state = self.state();
@@ -91,6 +109,9 @@ impl Delivery {
                 return;
             }
             state.is_written = true;
+            if let Some(connection) = &state.connection {
+                connection.answer_ends();
+            }
         }
         if let Some(note) = &self.note {
             note.deliveries.add(self.clone());
@@ -98,14 +119,16 @@ impl Delivery {
     }
 
     /// The run to note, if the client has its answer as far as is known now.
-    pub(super) fn to_note(&self) -> Option<(&TenantScope, RunId)> {
+    pub(super) fn to_note(&self) -> ToNote<'_> {
         let state = self.state();
-        let is_lost = state
-            .connection
-            .as_ref()
-            .is_some_and(|connection| connection.is_known_broken());
-        let note = self.note.as_ref()?;
-        (state.is_written && !is_lost).then_some((&note.scope, note.run))
+        let (true, Some(note)) = (state.is_written, &self.note) else {
+            return ToNote::Nothing;
+        };
+        match &state.connection {
+            Some(connection) if connection.is_known_broken() => ToNote::Nothing,
+            Some(connection) if !connection.is_sent() => ToNote::Later,
+            Some(_) | None => ToNote::Now(&note.scope, note.run),
+        }
     }
 
     /// Whether the client has it. What was written may be lost all the same: a client that breaks
