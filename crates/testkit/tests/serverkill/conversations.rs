@@ -60,8 +60,9 @@ fn write(
                 break;
             }
             let code = answer["error"]["code"].as_str().unwrap_or_default();
-            // An empty conversation has no head from which a branch could begin.
-            let may_be_refused = matches!(on_busy, "reject" | "branch");
+            // An empty conversation has no head from which a branch could begin, and a request that
+            // interrupts another may be interrupted itself before it begins.
+            let may_be_refused = matches!(on_busy, "reject" | "branch" | "interrupt");
             if !DOCUMENTED.contains(&(status, code)) || !may_be_refused {
                 return Err(format!("{on_busy}: {status}: {answer}"));
             }

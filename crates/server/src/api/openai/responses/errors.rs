@@ -83,6 +83,21 @@ fn locked(run: RunId) -> ApiError {
     error
 }
 
+/// A run that waited for a conversation, and was cancelled by the next one.
+fn interrupted() -> ApiError {
+    let mut error = ApiError::new(
+        409,
+        "invalid_request_error",
+        "Another request for this conversation cancelled this one before it began, and nothing of it is \
+         stored. Please retry in a few seconds.",
+    )
+    .code("conversation_locked")
+    .param("conversation")
+    .retry(true);
+    error.retry_after = Some(Duration::from_secs(1));
+    error
+}
+
 /// A response that has not ended yet.
 pub(crate) fn not_final(run: RunId) -> ApiError {
     let mut error = ApiError::new(
@@ -136,6 +151,7 @@ pub(crate) fn refused(
         .param("input"),
         RunError::Repeated { run } => in_progress(*run),
         RunError::HeadMoved { head } => head_moved(*head),
+        RunError::Cancelled => interrupted(),
         RunError::Tools(error) => ApiError::invalid(error.to_string())
             .code("invalid_tools")
             .param("tools"),
