@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use throughline_model::{Body, Content, Message, ToolCall};
 
 use super::atoms::{atoms, stands_in};
-use super::facts::{command, folded};
+use super::facts::{command, first_characters, folded};
 use super::past::{Past, Piece};
 use super::text::{argument_strings, message_texts};
 use super::{Need, Origin, Session};
@@ -119,9 +119,11 @@ fn owners(call: &ToolCall) -> Vec<String> {
             found.extend(atoms(value).into_iter().next());
         }
     }
-    found.extend(command(call).map(|command| start(&command)));
+    found.extend(command(call).map(|command| first_characters(&command, ENOUGH)));
     if found.is_empty() {
-        let values = arguments.iter().map(|(_, value)| start(value));
+        let values = arguments
+            .iter()
+            .map(|(_, value)| first_characters(value, ENOUGH));
         found.extend(values.filter(|value| value.len() >= 3));
     }
     found
@@ -141,39 +143,27 @@ fn is_file(atom: &str) -> bool {
         || extension.is_some_and(|extension| extension.len() <= 4 && short(extension))
 }
 
-fn start(text: &str) -> String {
-    let text = folded(text);
-    let end = text
-        .char_indices()
-        .nth(ENOUGH)
-        .map_or(text.len(), |(at, _)| at);
-    text[..end].trim_end().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::{Message, Outcome};
 
     use super::{all_owners, bound_needs};
+    use crate::trajectory::maker::Maker;
     use crate::trajectory::{Session, needs};
 
     #[test]
     fn a_name_is_bound_in_a_line_with_its_file_and_not_in_a_bag() {
-        let mut said = vec![Message::user("fix it")];
-        let mut round = |arguments: &str, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), "read", arguments);
-            let result = call.answer(Outcome::Ok, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
-        };
+        let mut made = Maker::new(0);
+        made.user("fix it");
+        let mut round =
+            |arguments: &str, output: &str| made.called("read", arguments, Outcome::Ok, output);
         round(r#"{"path":"/p/src/tide.rs"}"#, "fn high_water() {}");
         for place in 0..20 {
             let arguments = format!(r#"{{"path":"src/other_{place}.rs"}}"#);
             round(&arguments, "nothing");
         }
         round(r#"{"query":"high_water"}"#, "");
-        let session = Session::new("s", said);
+        let session = Session::new("s", made.messages);
         let (needs, all) = (needs(&session), all_owners(&session));
         let bound = bound_needs(&session, &needs);
         assert_eq!(bound.len(), 1, "{needs:?}");

@@ -87,20 +87,18 @@ fn replaced(message: &Message) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::edits;
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn an_edit_counts_when_its_old_text_was_shown_before() {
-        let mut said = vec![Message::user("fix it")];
+        let mut made = Maker::new(0);
+        made.user("fix it");
         let mut round = |name: &str, arguments: &str, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), name, arguments);
-            let result = call.answer(Outcome::Ok, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
+            made.called(name, arguments, Outcome::Ok, output);
         };
         round(
             "Read",
@@ -109,7 +107,7 @@ mod tests {
         );
         round("Edit", r#"{"old_string":"let a = 1;\nlet b = 2;\n"}"#, "ok");
         round("Edit", r#"{"old_string":"never shown"}"#, "no match");
-        let found = edits(&Session::new("s", said));
+        let found = edits(&Session::new("s", made.messages));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].at, found[0].last, found[0].back), (3, 2, 0));
         assert_eq!(found[0].old, "let a = 1;\nlet b = 2;");

@@ -117,12 +117,17 @@ fn says_failure(word: &str) -> bool {
     WORDS.contains(&word) || word.ends_with("error") || word.ends_with("exception")
 }
 
-/// The first characters of a text, white space folded.
+/// As much of a text as must be shown, white space folded.
 pub(super) fn start(text: &str) -> String {
+    first_characters(text, ENOUGH)
+}
+
+/// The first characters of a text, white space folded.
+pub(super) fn first_characters(text: &str, most: usize) -> String {
     let text = folded(text);
     let end = text
         .char_indices()
-        .nth(ENOUGH)
+        .nth(most)
         .map_or(text.len(), |(at, _)| at);
     text[..end].trim_end().to_owned()
 }
@@ -186,20 +191,18 @@ pub(super) fn failed(result: &ToolResult, output: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::{FactKind, facts};
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn files_failures_and_requests_are_facts_once_they_are_old() {
-        let mut said = vec![Message::user("please  fix\nthe tide")];
+        let mut made = Maker::new(0);
+        made.user("please  fix\nthe tide");
         let mut round = |name: &str, arguments: &str, outcome, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), name, arguments);
-            let result = call.answer(outcome, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
+            made.called(name, arguments, outcome, output);
         };
         round("Edit", r#"{"file_path":"/a/b/c.rs"}"#, Outcome::Ok, "ok");
         let output = "Exit code 2\nbuilding\nerror: no tide";
@@ -213,8 +216,8 @@ mod tests {
         for _ in 0..6 {
             round("Edit", r#"{"file_path":"late.rs"}"#, Outcome::Ok, "ok");
         }
-        said.push(Message::new(Role::Assistant, vec![Content::text("done")]));
-        let found = facts(&Session::new("s", said));
+        made.says("done");
+        let found = facts(&Session::new("s", made.messages));
         let found: Vec<_> = found
             .iter()
             .map(|fact| (fact.kind, fact.text.as_str()))

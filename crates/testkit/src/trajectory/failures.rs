@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use throughline_model::{Body, Outcome, ToolCall};
+use throughline_model::{Outcome, ToolCall};
 
 use super::Session;
 use super::atoms::atoms;
@@ -34,37 +34,23 @@ impl Failure {
 pub fn failures(session: &Session) -> Vec<Failure> {
     let mut found: Vec<Failure> = Vec::new();
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
-    let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
-    for (at, message) in session.messages.iter().enumerate() {
-        for content in &message.contents {
-            match &content.body {
-                Body::ToolCall(call) => {
-                    calls.insert(call.call.value(), call);
-                }
-                Body::ToolResult(result) => {
-                    let Some(call) = calls.get(result.call().value()) else {
-                        continue;
-                    };
-                    let subject = subject(call);
-                    let text = output(result);
-                    if result.outcome == Outcome::Ok {
-                        for place in open.remove(&subject).unwrap_or_default() {
-                            found[place].resolved = Some(at);
-                        }
-                    } else if failed(result, &text)
-                        && let Some(line) = error_line(&text).map(start)
-                        && !line.is_empty()
-                    {
-                        open.entry(subject).or_default().push(found.len());
-                        found.push(Failure {
-                            at,
-                            resolved: None,
-                            line,
-                        });
-                    }
-                }
-                _ => {}
+    for (at, call, result) in session.answered_calls() {
+        let subject = subject(call);
+        let text = output(result);
+        if result.outcome == Outcome::Ok {
+            for place in open.remove(&subject).unwrap_or_default() {
+                found[place].resolved = Some(at);
             }
+        } else if failed(result, &text)
+            && let Some(line) = error_line(&text).map(start)
+            && !line.is_empty()
+        {
+            open.entry(subject).or_default().push(found.len());
+            found.push(Failure {
+                at,
+                resolved: None,
+                line,
+            });
         }
     }
     found
@@ -92,27 +78,25 @@ fn subject(call: &ToolCall) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::failures;
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn a_failure_is_open_until_the_same_command_or_file_succeeds() {
-        let mut said = vec![Message::user("fix it")];
+        let mut made = Maker::new(0);
+        made.user("fix it");
         let mut round = |name: &str, arguments: &str, outcome, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), name, arguments);
-            let result = call.answer(outcome, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
+            made.called(name, arguments, outcome, output);
         };
         let (make, edit) = (r#"{"command":"make  tide"}"#, r#"{"file_path":"src/a.rs"}"#);
         round("Bash", make, Outcome::Error, "Exit code 2\nerror: no tide");
         round("Edit", edit, Outcome::Error, "text not found");
         round("Bash", r#"{"command":"make"}"#, Outcome::Ok, "fine");
         round("Bash", r#"{"command":"make tide"}"#, Outcome::Ok, "fine");
-        let found = failures(&Session::new("s", said));
+        let found = failures(&Session::new("s", made.messages));
         let open: Vec<_> = found
             .iter()
             .map(|failure| (failure.line.as_str(), failure.at, failure.resolved))

@@ -60,6 +60,16 @@ impl Maker {
         self.round(text, vec![(name, arguments, Outcome::Ok, output)]);
     }
 
+    /// A call without a word, and its result.
+    #[cfg(test)]
+    pub(super) fn called(&mut self, name: &str, arguments: &str, outcome: Outcome, output: &str) {
+        let call = self.call(name, arguments.to_owned());
+        let asks = Content::from(call.clone());
+        self.messages
+            .push(Message::new(Role::Assistant, vec![asks]));
+        self.answers(&call, outcome, output.to_owned());
+    }
+
     /// A call that is not made yet.
     pub(super) fn call(&mut self, name: &str, arguments: String) -> ToolCall {
         self.made += 1;

@@ -120,29 +120,27 @@ fn without_written(command: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::{Origin, needs};
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
-    fn round(messages: &mut Vec<Message>, arguments: &str, output: &str) {
-        let id = format!("call_{}", messages.len());
-        let call = ToolCall::function(CallId::natural(&id).unwrap(), "read", arguments);
-        let result = call.answer(Outcome::Ok, Output::from(output));
-        messages.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-        messages.push(Message::new(Role::Tool, vec![Content::from(result)]));
+    fn round(made: &mut Maker, arguments: &str, output: &str) {
+        made.called("read", arguments, Outcome::Ok, output);
     }
 
     #[test]
     fn a_need_is_a_name_that_was_last_seen_six_calls_back() {
         for (between, expected) in [(4, 0), (5, 1), (9, 1)] {
-            let mut said = vec![Message::user("fix src/tide.rs")];
-            round(&mut said, r#"{"path":"other"}"#, "fn high_water() {}");
+            let mut made = Maker::new(0);
+            made.user("fix src/tide.rs");
+            round(&mut made, r#"{"path":"other"}"#, "fn high_water() {}");
             for _ in 0..between {
-                round(&mut said, r#"{"path":"other"}"#, "nothing");
+                round(&mut made, r#"{"path":"other"}"#, "nothing");
             }
-            round(&mut said, r#"{"query":"high_water"}"#, "");
-            let found = needs(&Session::new("s", said));
+            round(&mut made, r#"{"query":"high_water"}"#, "");
+            let found = needs(&Session::new("s", made.messages));
             assert_eq!(found.len(), expected, "{between}: {found:?}");
             if let [need] = found.as_slice() {
                 assert_eq!((need.origin, need.back), (Origin::Result, between + 1));
@@ -153,29 +151,28 @@ mod tests {
 
     #[test]
     fn what_the_user_said_first_is_from_the_user_and_own_words_are_no_need() {
-        let mut said = vec![Message::user("fix src/tide.rs")];
-        said.push(Message::new(
-            Role::Assistant,
-            vec![Content::text("my_own_idea")],
-        ));
+        let mut made = Maker::new(0);
+        made.user("fix src/tide.rs");
+        made.says("my_own_idea");
         for _ in 0..6 {
-            round(&mut said, r#"{"path":"other"}"#, "nothing");
+            round(&mut made, r#"{"path":"other"}"#, "nothing");
         }
         let uses = r#"{"path":"/project/src/tide.rs","query":"my_own_idea never_seen","new_string":"src/tide.rs"}"#;
-        round(&mut said, uses, "");
-        let found = needs(&Session::new("s", said));
+        round(&mut made, uses, "");
+        let found = needs(&Session::new("s", made.messages));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].origin, found[0].back), (Origin::User, 7));
     }
 
     #[test]
     fn edit_bodies_do_not_count() {
-        let mut said = vec![Message::user("src/tide.rs high_water")];
+        let mut made = Maker::new(0);
+        made.user("src/tide.rs high_water");
         for _ in 0..6 {
-            round(&mut said, r#"{"path":"other"}"#, "nothing");
+            round(&mut made, r#"{"path":"other"}"#, "nothing");
         }
         let body = r#"{"new_string":"high_water","command":"cat > x <<'EOF'\nhigh_water\nEOF"}"#;
-        round(&mut said, body, "");
-        assert_eq!(needs(&Session::new("s", said)), []);
+        round(&mut made, body, "");
+        assert_eq!(needs(&Session::new("s", made.messages)), []);
     }
 }

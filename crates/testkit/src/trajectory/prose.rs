@@ -63,29 +63,23 @@ pub fn mentions(session: &Session) -> Vec<Mention> {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
-
     use super::mentions;
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn a_name_in_later_prose_counts_when_a_result_showed_it_some_calls_before() {
-        let mut said = vec![Message::user("look at own_name")];
-        let mut round = |text: &str, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), "look", "{}");
-            let result = call.answer(Outcome::Ok, Output::from(output));
-            let texts = vec![Content::text(text), Content::from(call)];
-            said.push(Message::new(Role::Assistant, texts));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
-        };
+        let mut made = Maker::new(0);
+        made.user("look at own_name");
+        let mut round =
+            |text: &str, output: &str| made.done(text, "look", "{}".to_owned(), output.to_owned());
         round("", "fn high_water() and fn low_water()");
         for _ in 0..6 {
             round("", "nothing");
         }
         round("high_water, high_water and own_name differ", "low_water");
         round("low_water is recent", "");
-        let found = mentions(&Session::new("s", said));
+        let found = mentions(&Session::new("s", made.messages));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].at, found[0].atom.as_str()), (15, "high_water"));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use throughline_model::{Body, Outcome, ToolCall};
+use throughline_model::{Outcome, ToolCall};
 
 use super::Session;
 use super::atoms::{atoms, stands_in};
@@ -44,28 +44,14 @@ impl Question {
 pub fn questions(session: &Session) -> Vec<Question> {
     let mut found: Vec<Question> = Vec::new();
     let mut names = NamesOfFiles::default();
-    let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
-    for (at, message) in session.messages.iter().enumerate() {
-        for content in &message.contents {
-            match &content.body {
-                Body::ToolCall(call) => {
-                    calls.insert(call.call.value(), call);
-                }
-                Body::ToolResult(result) => {
-                    let Some(call) = calls.get(result.call().value()) else {
-                        continue;
-                    };
-                    let text = output(result);
-                    let wrong = failed(result, &text);
-                    if let Some(command) = command(call).filter(|_| wrong) {
-                        found.extend(of_failure(&quoted(&command), &text, at));
-                    } else if result.outcome == Outcome::Ok {
-                        found.extend(of_values(call, &text, at));
-                        names.learn(call, &text, at);
-                    }
-                }
-                _ => {}
-            }
+    for (at, call, result) in session.answered_calls() {
+        let text = output(result);
+        let wrong = failed(result, &text);
+        if let Some(command) = command(call).filter(|_| wrong) {
+            found.extend(of_failure(&quoted(&command), &text, at));
+        } else if result.outcome == Outcome::Ok {
+            found.extend(of_values(call, &text, at));
+            names.learn(call, &text, at);
         }
     }
     found.extend(names.questions());
@@ -203,20 +189,18 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::questions;
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn questions_ask_for_errors_codes_and_values_that_one_result_has() {
-        let mut said = vec![Message::user("look")];
+        let mut made = Maker::new(0);
+        made.user("look");
         let mut round = |arguments: &str, outcome, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), "Bash", arguments);
-            let result = call.answer(outcome, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
+            made.called("Bash", arguments, outcome, output);
         };
         let failed = "Exit code 101\nerror: no tide";
         round(r#"{"command":"make tide"}"#, Outcome::Error, failed);
@@ -233,7 +217,7 @@ mod tests {
             "fn low_tide() {} fn both_of()",
         );
         round(r#"{"path":"/p/src/b.rs"}"#, Outcome::Ok, "fn both_of()");
-        let found = questions(&Session::new("s", said));
+        let found = questions(&Session::new("s", made.messages));
         let answers: Vec<_> = found
             .iter()
             .map(|question| (question.answer.as_str(), question.source))

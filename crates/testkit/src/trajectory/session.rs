@@ -1,10 +1,11 @@
 //! Recorded sessions.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throughline_model::{Message, Role};
+use throughline_model::{Body, Message, Role, ToolCall, ToolResult};
 use throughline_wire::Format;
 use throughline_wire::transcript::{Limits, read};
 
@@ -42,6 +43,28 @@ impl Session {
     pub fn model_calls(&self) -> impl Iterator<Item = usize> {
         let places = self.messages.iter().enumerate();
         places.filter_map(|(place, message)| (message.role == Role::Assistant).then_some(place))
+    }
+
+    /// The calls that were answered, in the order of their results: the index of the result's message,
+    /// the call and its result. A result belongs to the newest call of its id.
+    pub(super) fn answered_calls(&self) -> Vec<(usize, &ToolCall, &ToolResult)> {
+        let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+        let mut answered = Vec::new();
+        for (at, message) in self.messages.iter().enumerate() {
+            for content in &message.contents {
+                match &content.body {
+                    Body::ToolCall(call) => {
+                        calls.insert(call.call.value(), call);
+                    }
+                    Body::ToolResult(result) => {
+                        let call = calls.get(result.call().value());
+                        answered.extend(call.map(|call| (at, *call, result)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        answered
     }
 }
 

@@ -142,10 +142,11 @@ fn is_word(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::{CallId, Content, Message, Outcome, Output, Role, ToolCall};
+    use throughline_model::Outcome;
 
     use super::{ValueKind, rare_values, values};
     use crate::trajectory::Session;
+    use crate::trajectory::maker::Maker;
 
     #[test]
     fn values_are_told_from_names() {
@@ -158,14 +159,10 @@ mod tests {
 
     #[test]
     fn a_value_counts_when_it_is_rare_and_was_shown_some_calls_before() {
-        let mut said = vec![Message::user("start the harbour")];
-        let mut round = |arguments: &str, output: &str| {
-            let id = format!("call_{}", said.len());
-            let call = ToolCall::function(CallId::natural(&id).unwrap(), "run", arguments);
-            let result = call.answer(Outcome::Ok, Output::from(output));
-            said.push(Message::new(Role::Assistant, vec![Content::from(call)]));
-            said.push(Message::new(Role::Tool, vec![Content::from(result)]));
-        };
+        let mut made = Maker::new(0);
+        made.user("start the harbour");
+        let mut round =
+            |arguments: &str, output: &str| made.called("run", arguments, Outcome::Ok, output);
         round(
             r#"{"command":"up"}"#,
             "listens on 8443 as sluice, limit 500",
@@ -174,7 +171,7 @@ mod tests {
             round(r#"{"command":"look"}"#, "common");
         }
         round(r#"{"command":"curl 8443 sluice common","limit":500}"#, "");
-        let found = rare_values(&Session::new("s", said));
+        let found = rare_values(&Session::new("s", made.messages));
         let found: Vec<_> = found
             .iter()
             .map(|value| (value.kind, value.text.as_str(), value.last))
