@@ -162,14 +162,23 @@ pub(crate) fn unreachable(error: &BudgetUnreachable) -> Failure {
 
 /// Units of what is sent beside the messages.
 fn overhead(request: &Request) -> u64 {
-    let text = |text: &str| u64::from(tokens::text_units(text));
-    let system = request.system.iter().filter_map(Content::as_text).map(text);
-    let tools = request.tools.iter().map(|tool| {
-        let description = tool.description.as_deref().map_or(0, text);
-        let parameters = tool.parameters.as_ref();
-        text(&tool.name) + description + parameters.map_or(0, |schema| text(schema.get()))
-    });
-    system.sum::<u64>() + tools.sum::<u64>()
+    let mut units = 0;
+    for_each_text_beside(request, |text| units += u64::from(tokens::text_units(text)));
+    units
+}
+
+/// Visit each text that is sent beside the messages: system text and tools.
+fn for_each_text_beside(request: &Request, mut visit: impl FnMut(&str)) {
+    let system = request.system.iter().filter_map(Content::as_text);
+    system.for_each(&mut visit);
+    for tool in &request.tools {
+        visit(&tool.name);
+        let description = tool.description.as_deref();
+        description.into_iter().for_each(&mut visit);
+        if let Some(schema) = &tool.parameters {
+            visit(schema.get());
+        }
+    }
 }
 
 /// How the models of a format count, as long as nothing was billed.

@@ -18,7 +18,7 @@ use crate::text;
 use crate::tokens;
 use crate::trials::planted;
 
-/// About what rendering adds for a call without a result: one that says so.
+/// About how large the result is that rendering adds for a call without one.
 pub(crate) const MISSING_RESULT: u64 = 28;
 
 /// About what rendering adds for a result without output that is not `ok`.

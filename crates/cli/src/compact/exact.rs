@@ -4,9 +4,10 @@
 //! `exact-tokens`.
 
 use throughline_compact::tokens;
+use throughline_model::Request;
 use throughline_model::json::ObjectWriter;
-use throughline_model::{Content, Request};
 
+use super::for_each_text_beside;
 use crate::args::{TokenCount, Vocabulary};
 use crate::failure::Failure;
 
@@ -32,18 +33,7 @@ impl ExactCount {
             exact += count(text);
             estimated += u64::from(tokens::text_units(text));
         };
-        request
-            .system
-            .iter()
-            .filter_map(Content::as_text)
-            .for_each(&mut text);
-        for tool in &request.tools {
-            text(&tool.name);
-            tool.description.as_deref().into_iter().for_each(&mut text);
-            if let Some(schema) = &tool.parameters {
-                text(schema.get());
-            }
-        }
+        for_each_text_beside(request, &mut text);
         let mut frames = 0;
         for message in &request.messages {
             frames += u64::from(tokens::for_each_text(message, &mut text));

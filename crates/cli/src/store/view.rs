@@ -11,7 +11,7 @@ use throughline_compact::{
     Call, Policy, Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
 };
 use throughline_model::Message;
-use throughline_store::{At, Entry, NodeRef, Opened, Span, Store};
+use throughline_store::{At, Entry, NodeRef, Opened, Span, Store, masks_of, visible};
 
 use super::{Context, IfMissing, json_form, text};
 use crate::args::View;
@@ -28,16 +28,17 @@ pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode,
     let asked = ModelChoice::named(args.model.as_deref())?;
     let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
-    let entries = record(context, &store, at, &opened).await?;
+    let branch = Branch::read(context, &store, at, &opened).await?;
+    let entries = &branch.entries;
     let record = entries.iter().map(|entry| Arc::new(entry.message.clone()));
     let record: Vec<Arc<Message>> = record.collect();
-    let viewed = Viewed::of(args, &asked, &opened, &record)?;
+    let viewed = Viewed::of(args, &asked, &opened, (&record, branch.deleted))?;
     if context.json {
         output::document(&form(&asked, &opened, &viewed), false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&text::thread(&opened.thread))?;
-    for line in annotated::lines(&viewed.messages, &entries, &record) {
+    for line in annotated::lines(&viewed.messages, entries, &record) {
         output::line(&line)?;
     }
     if let Some(rendered) = asked.rendered(&viewed.messages) {
@@ -49,31 +50,54 @@ pub(super) async fn show(context: &Context<'_>, args: &View) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// All messages of the branch, and what goes out before the next input.
-pub(super) async fn record(
-    context: &Context<'_>,
-    store: &Store,
-    at: At,
-    opened: &Opened,
-) -> Result<Vec<Entry>, Failure> {
-    // By node, so that the head may move while it is read.
-    let at = match opened.tip {
-        Some(tip) => At::Node(NodeRef::Node(tip.node)),
-        None => at,
-    };
-    let mut entries: Vec<Entry> = Vec::new();
-    loop {
-        let span = Span::After(entries.last().map_or(0, |entry| entry.last));
-        let page = store.read(&context.scope, &at, span, PAGE).await;
-        let page = page.map_err(|error| context.failure(&error))?;
-        let done = !page.more || page.entries.is_empty();
-        entries.extend(page.entries);
-        if done {
-            break;
+/// The messages of a branch that models may be shown, and what goes out before the next input.
+pub(super) struct Branch {
+    pub(super) entries: Vec<Entry>,
+    /// How many contents were deleted, and are in the record alone.
+    deleted: u64,
+}
+
+impl Branch {
+    pub(super) async fn read(
+        context: &Context<'_>,
+        store: &Store,
+        at: At,
+        opened: &Opened,
+    ) -> Result<Self, Failure> {
+        // By node, so that the head may move while it is read.
+        let at = match opened.tip {
+            Some(tip) => At::Node(NodeRef::Node(tip.node)),
+            None => at,
+        };
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            let span = Span::After(entries.last().map_or(0, |entry| entry.last));
+            let page = store.read(&context.scope, &at, span, PAGE).await;
+            let page = page.map_err(|error| context.failure(&error))?;
+            let done = !page.more || page.entries.is_empty();
+            entries.extend(page.entries);
+            if done {
+                break;
+            }
         }
+        let deleted = masks_of(&entries).len() as u64;
+        let mut entries = visible(entries);
+        if deleted > 0 {
+            number_anew(&mut entries);
+        }
+        entries.extend(opened.unsent.iter().cloned());
+        Ok(Self { entries, deleted })
     }
-    entries.extend(opened.unsent.iter().cloned());
-    Ok(entries)
+}
+
+/// Number messages as digests and pins do, which know nothing of those that were deleted.
+fn number_anew(entries: &mut [Entry]) {
+    let mut next = 1;
+    for entry in entries {
+        entry.first = next;
+        next += number_count(&entry.message);
+        entry.last = next - 1;
+    }
 }
 
 /// What a model would be given.
@@ -90,13 +114,20 @@ impl Viewed {
         args: &View,
         asked: &ModelChoice<'_>,
         opened: &Opened,
-        record: &[Arc<Message>],
+        (record, deleted): (&[Arc<Message>], u64),
     ) -> Result<Self, Failure> {
         if args.full {
+            let line = match deleted {
+                0 => "The whole record: nothing is left out.".to_owned(),
+                deleted => {
+                    let contents = text::counted(deleted, "deleted content");
+                    format!("All but {contents}, which 'throughline threads export' still has.")
+                }
+            };
             return Ok(Self {
                 messages: record.to_vec(),
                 report: None,
-                line: "The whole record: nothing is left out.".to_owned(),
+                line,
             });
         }
         let mut history = ToolHistory::new(Policy {

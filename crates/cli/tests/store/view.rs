@@ -5,7 +5,9 @@ use std::sync::Arc;
 use throughline_compact::tokens::Calibrations;
 use throughline_compact::{Call, Planned, Policy, StoredEpoch, ToolHistory, number_count};
 use throughline_model::Message;
-use throughline_store::{Append, NewItem, NewThread, State, Store, TenantScope, ThreadId};
+use throughline_store::{
+    Append, At, Mask, NewItem, NewThread, Span, State, Store, TenantScope, ThreadId,
+};
 use throughline_testkit::record::block_on;
 use throughline_testkit::trajectory;
 
@@ -128,6 +130,49 @@ fn undone_compactions_and_pins_are_shown() {
     assert!(!messages(&place.json(&small).value()).contains(pinned));
     let error = place.fails(&["threads", "pin", "work", "99999"], 1);
     assert!(error.contains("no message #99999"), "{error}");
+}
+
+#[test]
+fn deleted_contents_are_left_out_and_numbers_are_those_that_pins_take() {
+    let place = with_session("view-deleted", None);
+    let full = place.json(&["view", "work", "--full"]);
+    let told = messages(&full.value());
+    block_on(async {
+        let store = Store::open(&place.url).await.unwrap();
+        let scope = TenantScope::local();
+        let thread = ThreadId::new("work").unwrap();
+        let at = At::Thread(thread.clone());
+        let page = store.read(&scope, &at, Span::After(0), 1).await.unwrap();
+        let mask = Mask {
+            message: page.entries[0].at,
+            content: 0,
+        };
+        let append = Append {
+            run: store.ids().run(),
+            thread,
+            expected: None,
+            items: NewItem::of(&[Mask::message(&[mask])]),
+            state: None,
+            key: None,
+        };
+        store.append(&scope, &append).await.unwrap();
+    });
+    let full = place.json(&["view", "work", "--full"]);
+    assert_eq!(messages(&full.value()), told[1..]);
+    let shown = place.ok(&["view", "work", "--full"]);
+    let last = shown.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "All but 1 deleted content, which 'throughline threads export' still has."
+    );
+    assert!(!shown.contains("\"masks\""), "{shown}");
+    // What is #4 now is pinned as #4.
+    let fourth = shown.lines().find(|line| line.starts_with("#4 ")).unwrap();
+    let small = ["view", "work", "--budget", "8000"];
+    assert!(!messages(&place.json(&small).value()).contains(&told[4]));
+    place.ok(&["threads", "pin", "work", "4"]);
+    assert!(messages(&place.json(&small).value()).contains(&told[4]));
+    assert!(place.ok(&small).contains(fourth));
 }
 
 #[test]

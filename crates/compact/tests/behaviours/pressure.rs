@@ -197,7 +197,7 @@ fn what_rendering_adds_to_a_view_counts_towards_the_budget() {
         let answer = crate::behaviours::told::answer(&call(id, "ask", "{}"), Outcome::Ok, "");
         closed.push(crate::behaviours::told::results(vec![answer]));
     }
-    // A vendor is told in words that there is no result.
+    // Rendering adds a result that says that there is none.
     let answered = closed.history.units() - before;
     assert!(
         open >= answered + 30,
