@@ -6,21 +6,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Response, StatusCode};
-use throughline::agent::ExpectedHead;
-use throughline::thread::Owner;
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{Body as ContentBody, Message, Path as JsonPath, Source};
-use throughline_store::{
-    Append, Entry, Error, ErrorKind, Idempotency, Mask, NewItem, Opened, Published, RunId,
-    State as ThreadState, TenantScope, ThreadId, Version,
-};
+use throughline_store::{Append, Entry, Mask, NodeId, Opened, RunId, TenantScope};
 
-use super::{about, object, open, opened, with_locked_status};
-use super::{expected_head, set_entity_tag};
-use crate::api::openai::items::{InputItems, Item};
+use super::change::{Change, append, check_owner, uncompacted};
+use super::{about, object, opened};
+use crate::api::openai::conversation_head::{expected_head, open, set_entity_tag};
+use crate::api::openai::items::{InputItems, Item, ItemPage, listed};
 use crate::api::openai::responses::chain::{ListingOptions, entries, visible_items};
 use crate::api::openai::responses::errors;
-use crate::api::openai::responses::input_items::{ItemPage, listed};
 use crate::api::openai::responses::resolve_input::resolve_input;
 use crate::api::openai::responses::retry::Retry;
 use crate::api::query::Query;
@@ -29,13 +24,9 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, MISSING_ITEM};
 use crate::net::{Payload, json};
-use crate::service::begun_at;
 
 /// How many items one request may add.
 const MOST_ITEMS: usize = 20;
-
-/// How often a change is tried again that other requests came before.
-const ATTEMPTS: u32 = 8;
 
 /// The items of a body.
 pub(super) fn input_of(body: &Value<'_>) -> Result<InputItems, ApiError> {
@@ -100,28 +91,8 @@ impl NewItems {
         self.0.is_empty()
     }
 
-    /// Store them at the end of a thread.
-    pub(super) async fn store(
-        mut self,
-        app: &App,
-        scope: &TenantScope,
-        thread: &ThreadId,
-        expected: Option<Version>,
-        key: Option<Idempotency>,
-    ) -> Result<Published, Error> {
-        let run = app.store.ids().run();
-        for message in &mut self.0 {
-            message.created = Some(begun_at(run));
-        }
-        let append = Append {
-            run,
-            thread: thread.clone(),
-            expected,
-            items: NewItem::of(&self.0),
-            state: None,
-            key,
-        };
-        app.store.append(scope, &append).await
+    pub(super) fn into_messages(self) -> Vec<Message> {
+        self.0
     }
 }
 
@@ -155,22 +126,30 @@ pub(super) async fn add(
     }
     let input = input_of(&body)?;
     let wanted = expected_head(&headers)?;
-    let key = match Retry::of(&headers, payload.bytes())? {
+    // A key stands for one request to one conversation.
+    let request = [id.as_bytes(), b"\n", payload.bytes()].concat();
+    let key = match Retry::of(&headers, &request)? {
         Retry::Keyed(key) => Some(key),
         Retry::WithoutKey(_) | Retry::FirstAttempt(_) | Retry::None => None,
     };
     let scope = &caller.scope;
-    let mut attempt = 0;
-    let published = loop {
+    if let Some(key) = &key {
+        // A repeated request is answered with what it stored, wherever the head is by now.
+        let before = app.store.run_by_key(scope, key).await;
+        if let Some(run) = before.map_err(|error| about(&app, &error, &id))? {
+            return added(&app, scope, &id, run.published).await;
+        }
+    }
+    let mut change = Change::new(&app, scope, &id, wanted);
+    loop {
+        let found = change.read().await?;
+        let head = found.tip.map(|tip| tip.node);
         let thread = open(&app.runs.threads(scope), &id).await;
         let thread = thread.map_err(|error| about(&app, &error, &id))?;
-        if thread.owner() != Owner::Local {
-            return Err(kept_elsewhere(&thread.owner()));
-        }
-        let found = opened(&app, scope, &id).await?;
-        let head = found.tip.map(|tip| tip.node);
-        if !wanted.is_met(head) {
-            return Err(errors::head_moved(head));
+        check_owner(&thread.owner())?;
+        if thread.head() != head {
+            change.again(thread.head())?;
+            continue;
         }
         let new = NewItems::resolve(&app, scope, &input, &thread.snapshot()).await?;
         if new.is_empty() {
@@ -179,31 +158,32 @@ pub(super) async fn add(
             return Ok(response);
         }
         // The items were compared with this history.
-        attempt += 1;
-        let may_retry = wanted == ExpectedHead::Any && attempt < ATTEMPTS;
-        if thread.head() != head {
-            match may_retry {
-                true => continue,
-                false => return Err(errors::head_moved(head)),
-            }
+        let append = Append {
+            expected: Some(found.thread.version),
+            ..append(&app, &found.thread.id, new.into_messages(), key.clone())
+        };
+        if let Some(published) = change.store(&append).await? {
+            return added(&app, scope, &id, published.node).await;
         }
-        let expected = Some(found.thread.version);
-        let stored = new.store(&app, scope, &found.thread.id, expected, key.clone());
-        match stored.await {
-            Ok(published) => break published,
-            Err(Error::HeadMoved { .. }) if may_retry => {}
-            Err(error) => return Err(about(&app, &error, &id)),
-        }
-    };
+    }
+}
+
+/// The items that an append stored, with its node as entity tag.
+async fn added(
+    app: &App,
+    scope: &TenantScope,
+    id: &str,
+    node: Option<NodeId>,
+) -> Result<Response<Body>, ApiError> {
     let mut items = Vec::new();
-    if let Some(node) = published.node {
+    if let Some(node) = node {
         let journal = app.store.journal(scope, node.run).await;
-        let journal = journal.map_err(|error| about(&app, &error, &id))?;
+        let journal = journal.map_err(|error| about(app, &error, id))?;
         let entries: Vec<&Entry> = journal.entries.iter().collect();
-        items = visible_items(&app, &entries, &ListingOptions::plain());
+        items = visible_items(app, &entries, &ListingOptions::plain());
     }
     let mut response = json(StatusCode::OK, &listed(&items, false));
-    set_entity_tag(&mut response, published.node);
+    set_entity_tag(&mut response, node);
     Ok(response)
 }
 
@@ -231,70 +211,25 @@ pub(super) async fn remove(
 ) -> Result<Response<Body>, ApiError> {
     let wanted = expected_head(&headers)?;
     let scope = &caller.scope;
-    let mut attempt = 0;
+    let mut change = Change::new(&app, scope, &id, wanted);
     loop {
-        let found = opened(&app, scope, &id).await?;
-        let head = found.tip.map(|tip| tip.node);
-        if !wanted.is_met(head) {
-            return Err(errors::head_moved(head));
-        }
+        let found = change.read().await?;
         let owner = app.runs.threads(scope).owner_of(&found.thread.id).await;
-        let owner = owner.map_err(|error| about(&app, &error, &id))?;
-        if owner != Owner::Local {
-            return Err(kept_elsewhere(&owner));
-        }
+        check_owner(&owner.map_err(|error| about(&app, &error, &id))?)?;
         let items = ConversationItems::read(&app, scope, &found, &Query::of(None)).await?;
         let masks = items.masks(items.find(&id, &item)?)?;
         let append = Append {
-            run: app.store.ids().run(),
-            thread: found.thread.id.clone(),
             expected: Some(found.thread.version),
-            items: NewItem::of(&[Mask::message(&masks)]),
             state: uncompacted(&found.state),
-            key: None,
+            ..append(&app, &found.thread.id, vec![Mask::message(&masks)], None)
         };
-        match app.store.append(scope, &append).await {
-            Ok(published) => {
-                let body = object::conversation(&id, &found.thread);
-                let mut response = json(StatusCode::OK, &body);
-                set_entity_tag(&mut response, published.node);
-                return Ok(response);
-            }
-            Err(Error::HeadMoved { .. }) if wanted == ExpectedHead::Any && attempt < ATTEMPTS => {
-                attempt += 1;
-            }
-            Err(error) if error.kind() == ErrorKind::Busy => {
-                return Err(with_locked_status(&app, errors::store(&error)));
-            }
-            Err(error) => return Err(about(&app, &error, &id)),
+        if let Some(published) = change.store(&append).await? {
+            let body = object::conversation(&id, &found.thread);
+            let mut response = json(StatusCode::OK, &body);
+            set_entity_tag(&mut response, published.node);
+            return Ok(response);
         }
     }
-}
-
-/// A state without digests: they may show what was taken out, and count messages that are not there.
-fn uncompacted(state: &ThreadState) -> Option<ThreadState> {
-    state.compaction()?;
-    let mut state = state.clone();
-    state.set_compaction(None);
-    Some(state)
-}
-
-/// A conversation whose items a vendor or the application keeps.
-fn kept_elsewhere(owner: &Owner) -> ApiError {
-    let keeper = match owner {
-        Owner::External { store, .. } => format!("the message store '{store}'"),
-        _ => "the vendor's service".to_owned(),
-    };
-    ApiError::new(
-        409,
-        "invalid_request_error",
-        format!(
-            "The history of this conversation is kept by {keeper}. Hand it over to the local store \
-             before its items are changed: POST /api/v1/threads/{{id}}/hand-over."
-        ),
-    )
-    .code("history_kept_elsewhere")
-    .retry(false)
 }
 
 /// All items of a conversation.

@@ -1,7 +1,7 @@
 //! The Conversations API: a conversation is another name of a thread, whose head is moved only by runs
 //! that hold its lease.
 
-mod entity_tag;
+mod change;
 mod items;
 mod object;
 
@@ -10,10 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
-use throughline::{Thread, Threads};
 use throughline_model::json::{RawJson, Value};
-use throughline_store::{Alias, At, Error, MovedBy, NewThread, Opened, TenantScope, ThreadPatch};
+use throughline_store::{At, Error, MovedBy, NewThread, Opened, TenantScope, ThreadPatch};
 
+use crate::api::openai::conversation_head::{alias, set_entity_tag, with_locked_status};
 use crate::api::openai::responses::errors;
 use crate::api::openai::responses::wire::metadata;
 use crate::api::read;
@@ -21,11 +21,6 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::net::{Payload, json};
-
-pub(crate) use entity_tag::{expected_head, set_entity_tag};
-
-/// The kind of the alias that a conversation's id is.
-const ALIAS: &str = "conversation";
 
 /// The routes.
 pub(crate) fn router() -> Router<App> {
@@ -45,30 +40,22 @@ pub(crate) fn router() -> Router<App> {
         )
 }
 
-/// The handle on the thread of a conversation.
-pub(crate) async fn open(threads: &Threads, id: &str) -> Result<Thread, Error> {
-    threads.open(alias(id)).await
-}
-
-/// A conversation that is busy, with the status that the configuration has for it.
-pub(crate) fn with_locked_status(app: &App, error: ApiError) -> ApiError {
-    match error.code.as_deref() {
-        Some("conversation_locked") => ApiError {
-            status: app.config.server.locked_status,
-            ..error
-        },
-        _ => error,
-    }
-}
-
-fn alias(id: &str) -> Alias {
-    Alias::new(ALIAS, id)
-}
-
 /// The thread of the conversation of a path, without its messages.
 async fn opened(app: &App, scope: &TenantScope, id: &str) -> Result<Opened, ApiError> {
     let opened = app.store.open(scope, &At::Alias(alias(id)), 0).await;
     opened.map_err(|error| about(app, &error, id))
+}
+
+/// Change the thread of the conversation of a path.
+async fn patch_thread(
+    app: &App,
+    scope: &TenantScope,
+    id: &str,
+    patch: &ThreadPatch,
+) -> Result<(), ApiError> {
+    let found = opened(app, scope, id).await?;
+    let patched = app.store.patch(scope, &found.thread.id, patch).await;
+    patched.map(drop).map_err(|error| about(app, &error, id))
 }
 
 /// An error of the store about the conversation of a path.
@@ -121,13 +108,11 @@ async fn create(
     let head = match new.is_empty() {
         true => None,
         false => {
-            let stored = new
-                .store(&app, &caller.scope, &opened.thread.id, None, None)
-                .await;
-            match stored {
+            let append = change::append(&app, &opened.thread.id, new.into_messages(), None);
+            match app.store.append(&caller.scope, &append).await {
                 Ok(published) => published.node,
                 Err(error) => {
-                    // The client was told of no conversation, so that none may stay.
+                    // The client gets an error and no id, so the empty conversation is removed.
                     if let Err(left) = app.store.delete(&caller.scope, &opened.thread.id).await {
                         tracing::warn!(%left, "an empty conversation was left");
                     }
@@ -168,12 +153,7 @@ async fn update(
         meta: Some(Some(metadata_of(&body)?)),
         ..ThreadPatch::default()
     };
-    let found = opened(&app, &caller.scope, &id).await?;
-    let patched = app
-        .store
-        .patch(&caller.scope, &found.thread.id, &patch)
-        .await;
-    patched.map_err(|error| about(&app, &error, &id))?;
+    patch_thread(&app, &caller.scope, &id, &patch).await?;
     let opened = opened(&app, &caller.scope, &id).await?;
     Ok(shown(&id, &opened))
 }

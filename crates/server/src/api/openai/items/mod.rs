@@ -2,7 +2,8 @@
 //! clock.
 //!
 //! - `input`: the items that a client sends, as messages.
-//! - `output`: contents as the items that a client reads; `listing` for whole histories.
+//! - `output`: contents as the items that a client reads; `listing` for whole histories, `page` for a
+//!   part of such a list.
 //! - `envelope`: reasoning that the client stores.
 //! - `compaction_token`: a compacted conversation that the client stores.
 
@@ -13,6 +14,8 @@ pub(crate) mod ids;
 pub(crate) mod input;
 mod listing;
 pub(crate) mod output;
+mod page;
+mod status;
 mod tool_name;
 mod tools;
 
@@ -28,5 +31,7 @@ pub use input::{
 };
 pub use listing::{Item, Listing, MessagePosition, PositionedMessage, input_items};
 pub(crate) use output::OWN_WIRE;
+pub(in crate::api::openai) use page::{ItemPage, listed};
+pub(crate) use status::with_status;
 pub use tool_name::ToolName;
 pub use tools::{AwaitingApproval, KnownCall, ServerTool, ToolIndex, ToolList};

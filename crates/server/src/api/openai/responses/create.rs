@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, Response};
 use futures_util::stream;
 use throughline::agent::{ExpectedHead, RunEnd};
 use throughline::client::Reservation;
-use throughline_model::json::RawJson;
 use throughline_store::{Idempotency, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -19,8 +18,8 @@ use super::stored_response::StoredResponse;
 use super::unsupported::header;
 use super::wire::CreateRequest;
 use super::{errors, get, sse};
-use crate::api::openai::conversations;
-use crate::api::openai::items::InputItems;
+use crate::api::openai::conversation_head;
+use crate::api::openai::items::{InputItems, with_status};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -61,7 +60,7 @@ async fn read_and_run(
         .retry(false));
     }
     check_conversation(&request)?;
-    let expected_head = conversations::expected_head(&headers)?;
+    let expected_head = conversation_head::expected_head(&headers)?;
     if expected_head != ExpectedHead::Any && request.conversation().is_none() {
         return Err(ApiError::invalid(
             "If-Match compares the head of a conversation, and this request names none. Send \
@@ -91,7 +90,7 @@ async fn read_and_run(
         Retry::FirstAttempt(digest) => call.begin_first_attempt(digest).await,
         Retry::None => call.begin(app.store.ids().run(), None).await,
     }
-    .map_err(|error| conversations::with_locked_status(&app, error))?;
+    .map_err(|error| conversation_head::with_locked_status(&app, error))?;
     call.add_entity_tag(&mut response).await;
     if let Some(Ok(ignored)) = call.ignored.map(HeaderValue::try_from) {
         response.headers_mut().insert(IGNORED, ignored);
@@ -148,7 +147,7 @@ impl CreateCall<'_> {
         if let Ok(run) = self.app.store.run(self.scope, run).await
             && let Some(head) = run.published.filter(|_| run.leased)
         {
-            conversations::set_entity_tag(response, Some(head));
+            conversation_head::set_entity_tag(response, Some(head));
         }
     }
 
@@ -334,15 +333,6 @@ impl CreateCall<'_> {
         let mut response = sse::events(batches, self.app, (place, delivery));
         response.extensions_mut().insert(Answered(run));
         Ok(response)
-    }
-}
-
-/// A response with another status.
-fn with_status(response: &RawJson, status: &str) -> RawJson {
-    let value = response.value();
-    match value.get("status") {
-        Some(found) => RawJson::of_with(&value, &[(found, &format!("\"{status}\""))]),
-        None => response.clone(),
     }
 }
 

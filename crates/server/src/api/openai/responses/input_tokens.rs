@@ -15,7 +15,7 @@ use throughline_store::Error;
 use super::errors;
 use super::resolve_input::resolve_input;
 use super::wire::{CreateRequest, RequestTool};
-use crate::api::openai::conversations;
+use crate::api::openai::conversation_head;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -96,7 +96,7 @@ pub(super) async fn history(
 ) -> Result<Vec<Arc<Message>>, ApiError> {
     let threads = throughline::Threads::scoped(&app.store, caller.scope.clone());
     if let Some(id) = request.conversation() {
-        let thread = conversations::open(&threads, id).await;
+        let thread = conversation_head::open(&threads, id).await;
         let thread = thread.map_err(|error| errors::conversation(&error, id))?;
         return Ok(thread.history());
     }

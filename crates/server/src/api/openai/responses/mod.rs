@@ -8,7 +8,7 @@ mod compaction_options;
 mod create;
 pub(in crate::api::openai) mod errors;
 mod get;
-pub(in crate::api::openai) mod input_items;
+mod input_items;
 mod input_tokens;
 mod offered;
 mod projection;

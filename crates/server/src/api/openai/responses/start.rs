@@ -22,7 +22,7 @@ use super::thread_owner::{OwnerSettled, settle_owner};
 use super::trigger::{WholeConversation, answer_with_compaction};
 use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
-use crate::api::openai::conversations;
+use crate::api::openai::conversation_head;
 use crate::api::openai::items::{InputItems, KnownCall};
 use crate::error::ApiError;
 use crate::service::{
@@ -114,7 +114,7 @@ impl CreateCall<'_> {
         }
         let threads = app.runs.threads(self.scope);
         if let Some(id) = request.conversation() {
-            let thread = conversations::open(&threads, id).await;
+            let thread = conversation_head::open(&threads, id).await;
             let thread = thread.map_err(|error| errors::conversation(&error, id))?;
             // Calls of the newest response may wait for answers in the input.
             let newest = thread.head().map(|head| head.run);

@@ -21,7 +21,7 @@ use super::ids::{ItemId, ItemPlace, prefix_of};
 use super::output::{
     ApprovalQuestion, Draft, ItemBuilder, ItemStatus, ServerCall, SignatureItem, original_items,
 };
-use crate::api::openai::items::{AwaitingApproval, ToolIndex};
+use crate::api::openai::items::{AwaitingApproval, ToolIndex, with_status};
 use crate::config::Dialect;
 use defaults::with_defaults;
 
@@ -272,7 +272,7 @@ impl<'m> ItemList<'m, '_> {
             cut,
             self.items.get_mut(first..).and_then(<[Item]>::last_mut),
         ) {
-            mark_incomplete(last);
+            last.json = with_status(&last.json, "incomplete");
         }
     }
 
@@ -430,13 +430,4 @@ fn sources(message: &Message, places: &[usize], items: usize) -> Vec<Vec<usize>>
         }
     }
     sources
-}
-
-/// Say that an item is not whole.
-fn mark_incomplete(item: &mut Item) {
-    let value = item.json.value();
-    if let Some(status) = value.get("status") {
-        let cut = RawJson::of_with(&value, &[(status, "\"incomplete\"")]);
-        item.json = cut;
-    }
 }

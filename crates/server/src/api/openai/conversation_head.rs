@@ -1,18 +1,45 @@
-//! Entity tags: the head of a conversation, so that a client can say which one it has seen.
+//! What responses and conversations share: the thread of a conversation, and entity tags, which name its
+//! head so that a client can say which one it has seen.
 
 use axum::body::Body;
 use axum::http::header::{ETAG, HeaderValue, IF_MATCH};
 use axum::http::{HeaderMap, Response};
 use throughline::agent::ExpectedHead;
-use throughline_store::NodeId;
+use throughline::{Thread, Threads};
+use throughline_store::{Alias, Error, NodeId};
 
+use crate::app::App;
 use crate::error::ApiError;
+
+/// The kind of the alias that a conversation's id is.
+const ALIAS: &str = "conversation";
 
 /// The tag of a conversation without items.
 const EMPTY: &str = "empty";
 
+/// The name of the thread of a conversation.
+pub(super) fn alias(id: &str) -> Alias {
+    Alias::new(ALIAS, id)
+}
+
+/// The handle on the thread of a conversation.
+pub(super) async fn open(threads: &Threads, id: &str) -> Result<Thread, Error> {
+    threads.open(alias(id)).await
+}
+
+/// A conversation that is busy, with the status that the configuration has for it.
+pub(super) fn with_locked_status(app: &App, error: ApiError) -> ApiError {
+    match error.code.as_deref() {
+        Some("conversation_locked") => ApiError {
+            status: app.config.server.locked_status,
+            ..error
+        },
+        _ => error,
+    }
+}
+
 /// What `If-Match` says the head must be.
-pub(crate) fn expected_head(headers: &HeaderMap) -> Result<ExpectedHead, ApiError> {
+pub(super) fn expected_head(headers: &HeaderMap) -> Result<ExpectedHead, ApiError> {
     let mut values = headers.get_all(IF_MATCH).iter();
     let Some(value) = values.next() else {
         return Ok(ExpectedHead::Any);
@@ -41,7 +68,7 @@ pub(crate) fn expected_head(headers: &HeaderMap) -> Result<ExpectedHead, ApiErro
 }
 
 /// Name the head in an answer.
-pub(crate) fn set_entity_tag(response: &mut Response<Body>, head: Option<NodeId>) {
+pub(super) fn set_entity_tag(response: &mut Response<Body>, head: Option<NodeId>) {
     let tag = head.map_or_else(|| EMPTY.to_owned(), |head| head.to_string());
     if let Ok(value) = HeaderValue::try_from(format!("\"{tag}\"")) {
         response.headers_mut().insert(ETAG, value);
