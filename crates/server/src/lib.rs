@@ -3,7 +3,7 @@
 //! [`serve`] takes a [`Config`] and gives a [`Server`] that listens; [`Server::builder`] takes parts of
 //! the embedding program too. `config` is the configuration,
 //! `upstreams` routes models to vendors, `mcp` has the tools that the server runs itself, `service`
-//! the runs, `net` and `auth` what all requests have in common, and `api` the HTTP APIs. `app` joins
+//! the runs, `webhooks` posts their ends, `net` and `auth` what all requests have in common, and `api` the HTTP APIs. `app` joins
 //! them for handlers, `routes` and `server` make a server of all.
 
 pub mod api;
@@ -21,6 +21,7 @@ mod stopping;
 mod suggest;
 mod trials;
 mod upstreams;
+mod webhooks;
 
 pub use app::{App, ServeError};
 pub use auth::Caller;
@@ -28,7 +29,7 @@ pub use config::{
     AgentConfig, Auth, CompactionConfig, CompactionDefault, Config, ConfigError, Credential,
     Dialect, Flags, HistoryLocation, KEYS, Key, Kind, LimitsConfig, LogFormat, McpConfig,
     McpTransport, Origin, Runtimes, SECTIONS, SHORT, ServerConfig, Sources, Unsupported,
-    UpstreamConfig, ValueType, is_named,
+    UpstreamConfig, ValueType, WebhookConfig, WebhookSecret, is_named,
 };
 pub use error::ApiError;
 pub use mcp::McpServers;

@@ -15,14 +15,15 @@ use throughline::thread::HistoryCache;
 use throughline_store::{Durability, Profile, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::{Auth, Config, LimitsConfig};
+use crate::config::{Auth, Config, ConfigError, LimitsConfig, Origin};
 use crate::error::ApiError;
 use crate::mcp::McpServers;
 use crate::net::{HttpMetrics, NetState, register_gauge};
 use crate::service::{Runs, SweepCounters};
 use crate::stopping::Stopping;
 use crate::trials::planted;
-use crate::upstreams::Upstreams;
+use crate::upstreams::{self, Upstreams};
+use crate::webhooks::Webhooks;
 
 pub use error::ServeError;
 pub(crate) use message_stores::MessageStores;
@@ -57,6 +58,8 @@ pub struct Parts {
     pub(crate) registry: Registry,
     /// The runs that it works on.
     pub(crate) runs: Arc<Runs>,
+    /// Where the ends of background responses are posted.
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
     /// What is counted of requests.
     pub http: Arc<HttpMetrics>,
     /// What was erased because it was deleted or its time was over.
@@ -120,6 +123,7 @@ impl App {
             &runs.histories,
         );
         Ok(Self(Arc::new(Parts {
+            webhooks: webhooks(&config, &store)?.map(Arc::new),
             upstreams: Arc::new(upstreams),
             message_stores,
             mcp: Arc::new(McpServers::of(&config)),
@@ -150,6 +154,21 @@ impl App {
             ApiError::overloaded("There are too many open event streams.", "too_many_streams")
         })
     }
+}
+
+/// The webhooks of a configuration, if it has some.
+fn webhooks(config: &Config, store: &Store) -> Result<Option<Webhooks>, ServeError> {
+    if config.webhooks.is_empty() {
+        return Ok(None);
+    }
+    let transport = upstreams::transport("webhook")?;
+    let webhooks = Webhooks::new(&config.webhooks, store, transport);
+    let webhooks = webhooks.map_err(|error| ConfigError::Wrong {
+        origin: Origin::Default,
+        key: "webhook".to_owned(),
+        problem: error.to_string(),
+    })?;
+    Ok(Some(webhooks))
 }
 
 /// Register the gauges that are computed at each scrape.

@@ -1,7 +1,7 @@
 //! Variables of the environment that set keys.
 //!
 //! `THROUGHLINE_SECTION_KEY` sets `[section] key`; `THROUGHLINE_UPSTREAM_NAME_KEY` the key of the
-//! upstream with that name, and makes it if there is none; the same for `AGENT` and `MCP`. Names are
+//! upstream with that name, and makes it if there is none; the same for `AGENT`, `MCP` and `WEBHOOK`. Names are
 //! compared without regard to case, `_` and `-`. An empty variable counts as not set.
 
 use std::collections::BTreeMap;

@@ -78,7 +78,7 @@ impl<'t> File<'_, 't> {
             Ok(())
         };
         match (section, value) {
-            ("upstream" | "agent", DeValue::Array(entries)) => {
+            ("upstream" | "agent" | "webhook", DeValue::Array(entries)) => {
                 for entry in entries {
                     let DeValue::Table(values) = entry.get_ref() else {
                         return Err(write(format!("[[{section}]]")));
@@ -88,7 +88,7 @@ impl<'t> File<'_, 't> {
                     add(name, self.origin(entry.span()), values)?;
                 }
             }
-            ("upstream" | "agent", _) => return Err(write(format!("[[{section}]]"))),
+            ("upstream" | "agent" | "webhook", _) => return Err(write(format!("[[{section}]]"))),
             ("mcp", DeValue::Table(labels)) => {
                 for (label, values) in labels {
                     let (origin, label) = (self.origin(label.span()), label.get_ref());

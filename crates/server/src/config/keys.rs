@@ -6,11 +6,12 @@ mod table;
 pub use table::KEYS;
 
 /// All sections, in the order of the reference.
-pub const SECTIONS: [&str; 10] = [
+pub const SECTIONS: [&str; 11] = [
     "server",
     "upstream",
     "agent",
     "mcp",
+    "webhook",
     "history",
     "limits",
     "compaction",
@@ -100,5 +101,5 @@ impl Key {
 
 /// Whether a section may have several tables, each with a name.
 pub fn is_named(section: &str) -> bool {
-    matches!(section, "upstream" | "agent" | "mcp")
+    matches!(section, "upstream" | "agent" | "mcp" | "webhook")
 }

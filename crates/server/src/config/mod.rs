@@ -13,6 +13,7 @@ mod sections;
 mod table;
 mod types;
 mod upstream;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ pub use types::{
     UpstreamConfig,
 };
 
+pub use webhook::{WebhookConfig, WebhookSecret};
+
 use table::{Located, Table};
 
 /// The configuration of a server.
@@ -41,6 +44,8 @@ pub struct Config {
     pub agents: Vec<Arc<AgentConfig>>,
     /// MCP servers by label.
     pub mcp: BTreeMap<String, McpConfig>,
+    /// Where events of background responses are posted.
+    pub webhooks: Vec<WebhookConfig>,
     /// What becomes of history where one can choose.
     pub history: HistoryPolicy,
     /// Limits of runs, bodies, connections and memory.
@@ -135,6 +140,7 @@ impl Config {
             upstreams: upstream::all(named(tables, "upstream"), variables)?,
             agents: sections::agents(named(tables, "agent"), &mcp)?,
             mcp,
+            webhooks: webhook::all(named(tables, "webhook"), variables)?,
             history: sections::history(single(tables, "history"))?,
             warnings: sections::deprecated(&compaction).into_iter().collect(),
             compaction: sections::compaction(&compaction)?,

@@ -157,7 +157,10 @@ fn credential(
 }
 
 /// The value of a variable that is set.
-fn value<'v>(variables: &'v BTreeMap<String, String>, variable: &str) -> Option<&'v str> {
+pub(super) fn value<'v>(
+    variables: &'v BTreeMap<String, String>,
+    variable: &str,
+) -> Option<&'v str> {
     let value = variables.get(variable)?.trim();
     (!value.is_empty()).then_some(value)
 }

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::net::{ConnRuntimes, Connections};
 use crate::routes;
 use crate::service;
+use crate::webhooks;
 
 /// A server that is not started yet, and the parts that the embedding program brings.
 ///
@@ -152,6 +153,11 @@ impl ServerBuilder {
             .spawn(service::sweep(Arc::clone(&app.runs)));
         let notes = service::note_deliveries(Arc::clone(&app.runs));
         app.stopping.work().spawn(notes);
+        if let Some(all) = &app.webhooks {
+            let ends = Arc::new(responses::Ends(app.clone()));
+            let posts = webhooks::post_events(Arc::clone(all), Arc::clone(&app.runs), ends);
+            app.stopping.work().spawn(posts);
+        }
         // The handle owns it, and join waits for it.
         let task = tokio::spawn(async move {
             Arc::new(connections).run(listener).await;

@@ -19,6 +19,7 @@ use throughline::client::MemoryBudget;
 use throughline::thread::HistoryCache;
 use throughline::{Agent, Threads};
 use throughline_store::{RunId, Store, TenantScope};
+use tokio::sync::Notify;
 
 use crate::config::LimitsConfig;
 use crate::stopping::Stopping;
@@ -56,6 +57,8 @@ pub(crate) struct Runs {
     pub(crate) repeats: Box<dyn Repeats>,
     /// Deliveries that are still to be noted in the store.
     pub(crate) deliveries: Arc<Deliveries>,
+    /// Notified whenever this process stops working on a run.
+    pub(crate) ended: Notify,
 }
 
 impl Runs {
@@ -78,6 +81,7 @@ impl Runs {
             unsettled: Mutex::default(),
             repeats: Box::new(ProcessRepeats::new(store.clone(), Arc::clone(&deliveries))),
             deliveries,
+            ended: Notify::new(),
         }
     }
 
@@ -178,5 +182,6 @@ impl Drop for ActiveRun {
             self.leave(Unfinished::NotStored);
         }
         self.runs.live.remove(self.live.run);
+        self.runs.ended.notify_one();
     }
 }

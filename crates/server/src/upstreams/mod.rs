@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use throughline::ChatClient;
-use throughline::client::{HttpSettings, HttpTransport, MemoryBudget, Timeouts};
+use throughline::client::{HttpSettings, HttpTransport, MemoryBudget, Timeouts, Transport};
 use throughline::telemetry::Metrics;
 
 use crate::config::{AgentConfig, Config, ConfigError, HistoryLocation, Kind, Origin};
@@ -64,6 +64,20 @@ pub struct Route {
     pub model: Option<String>,
 }
 
+/// A pool of connections for what a section of the configuration names.
+pub(crate) fn transport(section: &str) -> Result<Arc<dyn Transport>, ConfigError> {
+    let http = HttpSettings {
+        connect_timeout: Timeouts::default().connect,
+        ..HttpSettings::default()
+    };
+    let transport = HttpTransport::new(&http).map_err(|error| ConfigError::Wrong {
+        origin: Origin::Default,
+        key: section.to_owned(),
+        problem: format!("no connections can be made: {error}"),
+    })?;
+    Ok(Arc::new(transport))
+}
+
 /// All upstreams and agents of a configuration.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
@@ -86,18 +100,9 @@ impl Upstreams {
         metrics: &Metrics,
         memory: &MemoryBudget,
     ) -> Result<Self, ConfigError> {
-        let http = HttpSettings {
-            connect_timeout: Timeouts::default().connect,
-            ..HttpSettings::default()
-        };
-        let transport = HttpTransport::new(&http).map_err(|error| ConfigError::Wrong {
-            origin: Origin::Default,
-            key: "upstream".to_owned(),
-            problem: format!("no connections can be made: {error}"),
-        })?;
         let shared = client::SharedSettings {
             compaction: &config.compaction,
-            transport: Arc::new(transport),
+            transport: transport("upstream")?,
             metrics,
             memory,
             answer_bytes: config.limits.answer_bytes as u64,

@@ -29,7 +29,7 @@ fn reference() -> String {
     let mut text = String::new();
     for section in SECTIONS {
         let head = match section {
-            "upstream" | "agent" => format!("[[{section}]]"),
+            "upstream" | "agent" | "webhook" => format!("[[{section}]]"),
             "mcp" => "[mcp.LABEL]".to_owned(),
             section => format!("[{section}]"),
         };

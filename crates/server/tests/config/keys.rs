@@ -20,6 +20,14 @@ fn base(section: &str) -> (&'static [(&'static str, &'static str)], &'static str
             "[mcp.sample]\nurl = \"http://127.0.0.1:9/mcp\"\n",
         ),
         "mcp" => (&[("url", "\"http://127.0.0.1:9/mcp\"")], ""),
+        "webhook" => (
+            &[
+                ("name", "\"x\""),
+                ("url", "\"http://127.0.0.1:9/hook\""),
+                ("secret_env", "\"SAMPLE_KEY\""),
+            ],
+            "",
+        ),
         _ => (&[], ""),
     }
 }
@@ -28,7 +36,7 @@ fn base(section: &str) -> (&'static [(&'static str, &'static str)], &'static str
 fn file(key: &Key, value: Option<&str>) -> String {
     let (others, tables) = base(key.section);
     let head = match key.section {
-        "upstream" | "agent" => format!("[[{}]]", key.section),
+        "upstream" | "agent" | "webhook" => format!("[[{}]]", key.section),
         "mcp" => "[mcp.x]".to_owned(),
         section => format!("[{section}]"),
     };
@@ -156,6 +164,22 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         "mcp.approval",
         "[\"place_order\"]",
         "calls wait for approval",
+    ),
+    ("webhook.name", "\"other\"", "deliveries are kept under it"),
+    (
+        "webhook.url",
+        "\"http://127.0.0.1:9/other\"",
+        "events are posted there",
+    ),
+    (
+        "webhook.secret_env",
+        "\"OTHER_KEY\"",
+        "events are signed with it",
+    ),
+    (
+        "webhook.events",
+        "[\"response.failed\"]",
+        "no others are posted",
     ),
     (
         "history.persistence",
@@ -289,9 +313,10 @@ fn sample(key: &Key) -> (&'static str, &'static str) {
 }
 
 const KEY: (&str, &str) = ("SAMPLE_KEY", "k");
+const OTHER_KEY: (&str, &str) = ("OTHER_KEY", "o");
 
 fn with_key(file: &str) -> Result<Config, ConfigError> {
-    from_environment(file, &[KEY])
+    from_environment(file, &[KEY, OTHER_KEY])
 }
 
 #[test]
@@ -339,7 +364,7 @@ fn every_key_can_be_set_by_environment() {
     for key in KEYS.iter().filter(|key| key.name != "*") {
         if matches!(
             (key.section, key.name),
-            ("upstream", "name") | ("agent", "id")
+            ("upstream" | "webhook", "name") | ("agent", "id")
         ) {
             continue;
         }
@@ -350,7 +375,7 @@ fn every_key_can_be_set_by_environment() {
             "command" => "[mcp.x]\napproval = []\n".to_owned(),
             _ => file(key, None),
         };
-        let set = from_environment(&without, &[KEY, (&variable, said(sample))]);
+        let set = from_environment(&without, &[KEY, OTHER_KEY, (&variable, said(sample))]);
         let written = with_key(&file(key, Some(sample)));
         match (set, written) {
             (Ok(set), Ok(written)) => assert_eq!(bare(set), bare(written), "{variable}"),

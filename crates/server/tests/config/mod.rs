@@ -45,6 +45,9 @@ fn bare(mut config: Config) -> Config {
     for agent in &mut config.agents {
         Arc::make_mut(agent).origin = Origin::Default;
     }
+    for webhook in &mut config.webhooks {
+        webhook.origin = Origin::Default;
+    }
     // They say where a key stands.
     config.warnings.clear();
     config

@@ -34,3 +34,4 @@ mod sweep;
 mod unsupported;
 mod upstreams;
 mod vendors;
+mod webhooks;

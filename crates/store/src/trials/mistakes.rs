@@ -105,6 +105,7 @@ pub const MISTAKES: &[Mistake] = &[
     bug("queue-newcomer-first", "while others wait for a thread, a run begins there in its turn alone", &[("AND (NOT ?4 OR ?17 OR NOT EXISTS(SELECT 1 FROM waiter WHERE waiter.thread=?3))", "AND ?17 IS NOT NULL")]),
     bug("queue-dead-waiter-kept", "the place of a waiter lapses with the lease of its process", &[("AND o.until>?2 ORDER BY w.no", "AND ?2 IS NOT NULL ORDER BY w.no")]),
     bug("queue-place-kept", "a waiter that goes away gives up its place", &[]),
+    bug("server-webhook-removed-early", "an event for webhooks is removed from the store before it is posted", &[]),
     bug("server-retry-anew", "a request that is sent again finds a run from before the process", &[]),
     bug("server-events-unstored", "what readers of a stream are told is stored before", &[]),
     bug("server-unrecorded-end", "no client is told of an end that is not recorded", &[]),

@@ -96,6 +96,15 @@ keys! {
     mcp "approval" [List] = "[]":
         "Tools that need approval for each call, by the server's own names.";
 
+    webhook "name" [Text] = "`url`":
+        "Its name: what is still to be delivered is kept under it. By environment it is in the variable's name.";
+    webhook "url" [Text] = "":
+        "Where events of background responses are posted.";
+    webhook "secret_env" [Text] = "":
+        "The variable that holds the secret with which they are signed: `whsec_` and base64, or any text.";
+    webhook "events" [List] = "[\"response.completed\", \"response.failed\", \"response.incomplete\", \"response.cancelled\"]":
+        "Which events are posted.";
+
     history "persistence" [OneOf(&["per_run", "per_call"])] = "per_run":
         "When history moves, unless an agent or a request says otherwise.";
     history "parity" [OneOf(&["none", "service"])] = "none":

@@ -6,6 +6,7 @@ pub(in crate::api::openai) mod chain;
 mod compact;
 mod compaction_options;
 mod create;
+mod ends;
 pub(in crate::api::openai) mod errors;
 mod get;
 mod input_items;
@@ -26,6 +27,7 @@ mod trigger;
 mod unsupported;
 pub mod wire;
 
+pub(crate) use ends::Ends;
 pub(crate) use resume::{Resume, resume};
 
 use axum::Router;

@@ -75,6 +75,12 @@ impl CreateCall<'_> {
             .with_approvals(order.options(&options), &mut prepared)
             .await?;
         let (streamed, stored) = (self.request.stream(), self.request.store());
+        let webhooks = app.webhooks.as_deref();
+        let webhooks = webhooks.filter(|_| self.request.background());
+        if let Some(webhooks) = webhooks {
+            let expected = webhooks.expect(self.scope, run).await;
+            expected.map_err(|error| errors::store(&error))?;
+        }
         let active = app.runs.begin(self.scope, run, streamed, stored);
         let live = Arc::clone(&active.live);
         let projection = move || ResponseProjection::new(context, streamed);
@@ -82,7 +88,16 @@ impl CreateCall<'_> {
         let work = work(active, order, projection, log, Arc::clone(&self.memory));
         let mut driven = DetachOnDrop::new(app.stopping.work(), work);
         let phase = driven.drive_until(|| live.begun()).await;
-        match phase.unwrap_or(RunPhase::Over(Answer::Unfinished(Unfinished::NotStored))) {
+        let phase = phase.unwrap_or(RunPhase::Over(Answer::Unfinished(Unfinished::NotStored)));
+        let did_not_begin = match &phase {
+            RunPhase::Over(Answer::Repeated(_)) => true,
+            RunPhase::Over(Answer::Error(_)) => live.is_refused(),
+            _ => false,
+        };
+        if let Some(webhooks) = webhooks.filter(|_| did_not_begin) {
+            webhooks.forget(run).await;
+        }
+        match phase {
             RunPhase::Over(Answer::Repeated(run)) => Ok(Started::Existing(run)),
             RunPhase::Over(Answer::Error(error)) if live.is_refused() => Err(error),
             RunPhase::Over(Answer::Unfinished(Unfinished::NotStored)) => {
