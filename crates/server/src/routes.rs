@@ -1,12 +1,9 @@
 //! Every route of the contract: what there is, and what answers 501 with its name.
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{ALLOW, HeaderValue, UPGRADE};
-use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, any, get};
 
 use crate::api::native;
@@ -38,8 +35,7 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
     let mut router = Router::new()
         .route("/metrics", get(health::metrics))
         .route("/v1/models", get(models::list))
-        .route("/v1/models/{*id}", get(models::one))
-        .route("/v1/responses", get(web_socket));
+        .route("/v1/models/{*id}", get(models::one));
     for (path, feature) in NOT_BUILT {
         router = router.route(path, not_built(feature));
     }
@@ -58,18 +54,6 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
 
 fn not_built(feature: &'static str) -> MethodRouter<App> {
     any(move || async move { ApiError::not_implemented(feature) })
-}
-
-/// A stream of responses over one socket, which is not built; anything else must be a POST.
-async fn web_socket(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
-    let wanted = headers.get(UPGRADE).map(HeaderValue::as_bytes);
-    if wanted.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket")) {
-        return ApiError::not_implemented("WebSocket").into_response();
-    }
-    let mut response = wrong_method(method, uri).await.into_response();
-    let allowed = HeaderValue::from_static("POST");
-    response.headers_mut().insert(ALLOW, allowed);
-    response
 }
 
 async fn unknown_path(State(_): State<App>, method: Method, uri: Uri) -> ApiError {

@@ -140,6 +140,7 @@ pub(super) fn limits(table: &Table<'_>) -> Result<LimitsConfig, ConfigError> {
         streams: table.get("streams")?,
         keep_alive: time("keep_alive_seconds")?,
         stall: time("stall_seconds")?,
+        socket: time("socket_seconds")?,
         drain: time("drain_seconds")?,
     };
     match limits.working_memory() {

@@ -292,6 +292,8 @@ pub struct LimitsConfig {
     pub keep_alive: Duration,
     /// How long a client may leave an answer unread.
     pub stall: Duration,
+    /// How long a WebSocket may be open.
+    pub socket: Duration,
     /// How long requests may continue after a shutdown began.
     pub drain: Duration,
 }

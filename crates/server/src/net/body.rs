@@ -25,6 +25,14 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// A message of a WebSocket, which has its size limit already.
+    pub(crate) fn of_message(bytes: Bytes, net: &NetState) -> Result<Self, ApiError> {
+        check_depth(&bytes, &net.limits)?;
+        let mut memory = net.memory.reservation();
+        reserve((net, &mut memory), bytes.len(), 0)?;
+        Ok(Self { bytes, memory })
+    }
+
     /// What was sent.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -117,19 +125,24 @@ async fn read(
         }
     }
     let bytes = decoder.finish().map_err(|error| refuse(&error, limits))?;
-    // The parser checks the highest bound; only a lower one is checked here.
-    if limits.json_depth < PARSER_DEPTH && deeper_than(&bytes, limits.json_depth) {
-        return Err(ApiError::invalid(format!(
-            "The JSON of the body is nested deeper than {} levels.",
-            limits.json_depth
-        )));
-    }
+    check_depth(&bytes, limits)?;
     // The window is gone.
     reserve((net, &mut memory), bytes.len(), 0)?;
     Ok(Payload {
         bytes: bytes.into(),
         memory,
     })
+}
+
+/// The parser checks the highest bound; only a lower one is checked here.
+fn check_depth(bytes: &[u8], limits: &LimitsConfig) -> Result<(), ApiError> {
+    if limits.json_depth < PARSER_DEPTH && deeper_than(bytes, limits.json_depth) {
+        return Err(ApiError::invalid(format!(
+            "The JSON of the body is nested deeper than {} levels.",
+            limits.json_depth
+        )));
+    }
+    Ok(())
 }
 
 /// Bodies are read in pieces of this size.

@@ -6,13 +6,14 @@ use std::time::Duration;
 use std::{io, net};
 
 use axum::Router;
+use axum::body::Body;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_ENCODING;
+use axum::http::header::{CONTENT_ENCODING, UPGRADE};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::{Service as _, service_fn};
+use hyper::server::conn::http1::{self, UpgradeableConnection};
+use hyper::service::{HttpService, Service as _, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,9 +24,10 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::conn_runtimes::{ConnRuntime, ConnRuntimes};
 use super::conn_state::{ConnState, TrackedStream};
-use super::idle::{self, IdleConnections};
+use super::idle::{self, IdleConnections, TrackedConnection};
 use super::refuse;
 use super::state::NetState;
+use super::upgrade;
 
 /// More connections are refused with words at once than this; the rest is just closed.
 const MAX_REFUSALS: usize = 64;
@@ -233,9 +235,13 @@ impl Connections {
         let slow_runtime = self.slow_runtime.clone();
         let accepted = Arc::new(self.idle.track());
         let idle = Arc::clone(&accepted);
+        let (upgrade, mut upgraded) = upgrade::upgrade(&accepted);
         let memory = self.net.memory.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(state.next());
+            if request.headers().contains_key(UPGRADE) {
+                request.extensions_mut().insert(upgrade.clone());
+            }
             let at_work = accepted.begin();
             let slow_runtime = may_be_slow(&request).then(|| slow_runtime.clone());
             let answered = service.call(request);
@@ -249,7 +255,35 @@ impl Connections {
                     .map(|answer| answer.map(|body| idle::hold_until_sent(body, at_work, memory)))
             }
         });
-        let connection = builder.serve_connection(stream, service);
+        let connection = builder.serve_connection(stream, service).with_upgrades();
+        let ended = self.drive(connection, (&client, &idle), draining).await;
+        if let Err(error) = ended {
+            // A client that took too long, for instance: nothing to do about it.
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "a connection ended"
+            );
+        }
+        // It may have become a WebSocket, which keeps its place.
+        tokio::select! {
+            () = upgraded.ended() => return,
+            () = client.stalled(self.net.limits.stall, &self.net.memory) => {}
+            () = self.net.stopping.closing() => {}
+        }
+        upgraded.cut().await;
+    }
+
+    /// Drive a connection until it has ended as far as HTTP is concerned.
+    async fn drive<S>(
+        &self,
+        connection: UpgradeableConnection<TrackedStream, S>,
+        (client, idle): (&TrackedStream, &TrackedConnection),
+        draining: bool,
+    ) -> hyper::Result<()>
+    where
+        S: HttpService<Incoming, ResBody = Body>,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         tokio::pin!(connection);
         let stopping = &self.net.stopping;
         let takes_no_more = async {
@@ -258,7 +292,7 @@ impl Connections {
                 () = stopping.draining(), if !draining => {}
             }
         };
-        let ended = tokio::select! {
+        tokio::select! {
             biased;
             ended = connection.as_mut() => ended,
             () = client.gone() => Ok(()),
@@ -277,13 +311,6 @@ impl Connections {
                 }
             }
             () = stopping.closing() => Ok(()),
-        };
-        if let Err(error) = ended {
-            // A client that took too long, for instance: nothing to do about it.
-            tracing::debug!(
-                error = &error as &dyn std::error::Error,
-                "a connection ended"
-            );
         }
     }
 }

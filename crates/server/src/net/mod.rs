@@ -17,6 +17,7 @@ mod observe;
 mod refuse;
 mod signals;
 mod state;
+mod upgrade;
 
 pub use answer::json;
 pub use body::Payload;
@@ -30,3 +31,4 @@ pub(crate) use observe::observe;
 pub use observe::{Answered, RequestId};
 pub use signals::Signals;
 pub use state::NetState;
+pub(crate) use upgrade::{HeldConnection, Upgrade};

@@ -250,6 +250,7 @@ const SAMPLES: &[(&str, &str, &str)] = &[
         "1",
         "a client that does not read is closed sooner",
     ),
+    ("limits.socket_seconds", "60", "a WebSocket is closed then"),
     ("limits.drain_seconds", "0", "requests are cut at once"),
     (
         "compaction.when",

@@ -106,9 +106,6 @@ async fn what_is_not_built_answers_501_with_its_name() {
         assert_eq!(answer.error("param").as_deref(), Some(feature), "{line}");
         assert_eq!(answer.header("x-should-retry"), Some("false"));
     }
-    let upgrade = [("upgrade", "websocket"), ("connection", "upgrade")];
-    let answer = client.send("GET /v1/responses", &upgrade, b"").await;
-    assert_eq!(answer.error("param").as_deref(), Some("WebSocket"));
     end(server).await;
 }
 

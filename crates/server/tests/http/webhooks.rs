@@ -218,7 +218,9 @@ async fn each_end_of_a_background_response_is_posted_and_signed() {
     ask(&server, &path, &Value::Null).await;
     receiver.received(2).await;
     gate.open();
-    upstream.inflict(Fault::InvalidRequest, Extent::Always).await;
+    upstream
+        .inflict(Fault::InvalidRequest, Extent::Always)
+        .await;
     let failed = begin(&server, &json!({})).await;
     let all = receiver.received(3).await;
     for (delivery, response) in all.iter().zip([&done, &cancelled, &failed]) {

@@ -156,6 +156,8 @@ keys! {
         "The largest answer of an upstream: its texts, arguments and results, not the events around them.";
     limits "stall_seconds" [Number(1, 3_600)] = "60":
         "How long a client may leave an answer unread before its connection is closed. A stored response can be read again.";
+    limits "socket_seconds" [Number(1, 30 * DAY)] = "3600":
+        "How long a WebSocket may be open. A response that is being sent then is finished.";
     limits "drain_seconds" [Number(0, 20)] = "20":
         "How long requests may go on after the server was told to stop. Everything is over within 25 seconds.";
 

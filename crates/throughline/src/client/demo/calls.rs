@@ -6,12 +6,17 @@ use throughline_model::json::{self, Node, ObjectWriter, Value};
 /// The tools that a request names, in order, with their arguments as JSON.
 pub(super) fn asked(text: &str, tools: &[ToolDef]) -> Vec<(String, String)> {
     let words = words(text);
+    let is_question = text.trim_end().ends_with('?');
     let mut found: Vec<(&ToolDef, Vec<&Word>)> = Vec::new();
     for word in &words {
         let name = word.text.trim_matches(|c: char| !is_name(c));
+        let is_named = |tool: &&ToolDef| {
+            tool.name == name || (is_question && tool.name.strip_prefix("get_") == Some(name))
+        };
         let named = tools
             .iter()
-            .find(|tool| !word.is_pair && !tool.name.is_empty() && tool.name == name);
+            .filter(|_| !word.is_pair && !name.is_empty())
+            .find(is_named);
         match (named, found.last_mut()) {
             (Some(tool), _) => found.push((tool, Vec::new())),
             (None, Some((_, after))) => after.push(word),

@@ -26,8 +26,8 @@ use super::{
 ///
 /// It answers "what did I say first?", "what did I say last?" and "how many messages?", returns
 /// greetings, and repeats any other text. If tools are offered and the request names one, as in
-/// "use get_tide with port=Hull" or "call add a=1 b=2", it calls the tool and answers from its
-/// result. Usage is counted in words.
+/// "use get_tide with port=Hull" or "call add a=1 b=2", or asks for what one gets, as in "What is the
+/// tide in Hull?", it calls the tool and answers from its result. Usage is counted in words.
 ///
 /// ```
 /// use throughline::model::{Message, Settings, ToolChoice};

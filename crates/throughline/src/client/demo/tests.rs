@@ -127,6 +127,11 @@ async fn it_calls_the_tools_that_are_named() {
             ("add".to_owned(), r#"{"a":1,"b":1}"#.to_owned()),
         ]
     );
+    assert_eq!(
+        calls("What is the tide like in North Shields?").await,
+        one("get_tide", r#"{"port":"North Shields"}"#)
+    );
+    assert_eq!(calls("I saw the tide in Hull.").await, []);
     assert_eq!(calls("additional words").await, []);
 }
 

@@ -13,6 +13,7 @@ use throughline_store::{Idempotency, RunId, TenantScope};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::retry::{self, FailedRun, Retry};
+use super::socket::SocketChain;
 use super::start::Started;
 use super::stored_response::StoredResponse;
 use super::unsupported::header;
@@ -47,7 +48,7 @@ async fn read_and_run(
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
-    let mut request = CreateRequest::parse(payload.bytes())?;
+    let request = CreateRequest::parse(payload.bytes())?;
     let retry = Retry::of(&headers, payload.bytes())?;
     let memory = payload.into_memory();
     if matches!(retry, Retry::Keyed(..)) && !request.store() && !planted("server-key-unstored") {
@@ -68,19 +69,10 @@ async fn read_and_run(
         )
         .retry(false));
     }
-    let mut input = request.take_input();
-    let compacts = input.take_trigger()?;
-    let mut call = CreateCall {
-        app: &app,
-        scope: &caller.scope,
-        connection: probe.map(|Extension(probe)| Arc::new(probe) as Arc<dyn ClientConnection>),
-        input,
-        compacts,
-        request: Arc::new(request),
-        memory: Arc::new(memory),
-        expected_head,
-        ignored: None,
-    };
+    let memory = Arc::new(memory);
+    let mut call = CreateCall::new(&app, &caller.scope, request, memory)?;
+    call.connection = probe.map(|Extension(probe)| Arc::new(probe) as Arc<dyn ClientConnection>);
+    call.expected_head = expected_head;
     let mut response = match retry {
         Retry::Keyed(key) => {
             let run = app.store.ids().run();
@@ -96,6 +88,21 @@ async fn read_and_run(
         response.headers_mut().insert(IGNORED, ignored);
     }
     Ok(response)
+}
+
+/// Answer a message of a WebSocket, with events.
+pub(super) async fn answer_message(
+    app: &App,
+    scope: &TenantScope,
+    (request, memory): (CreateRequest, Reservation),
+    chain: &Arc<SocketChain>,
+) -> Result<Response<Body>, ApiError> {
+    check_conversation(&request)?;
+    let mut call = CreateCall::new(app, scope, request, Arc::new(memory))?;
+    call.chain = Some(Arc::clone(chain));
+    let run = app.store.ids().run();
+    let answered = Box::pin(call.begin(run, None)).await;
+    answered.map_err(|error| conversation_head::with_locked_status(app, error))
 }
 
 /// What a conversation needs.
@@ -128,11 +135,35 @@ pub(super) struct CreateCall<'a> {
     pub(super) memory: Arc<Reservation>,
     /// What the head of the conversation must be.
     pub(super) expected_head: ExpectedHead,
+    /// What the WebSocket knows, if the request came over one.
+    pub(super) chain: Option<Arc<SocketChain>>,
     /// Members that are not carried out, for a header of the answer.
     pub(super) ignored: Option<String>,
 }
 
-impl CreateCall<'_> {
+impl<'a> CreateCall<'a> {
+    fn new(
+        app: &'a App,
+        scope: &'a TenantScope,
+        mut request: CreateRequest,
+        memory: Arc<Reservation>,
+    ) -> Result<Self, ApiError> {
+        let mut input = request.take_input();
+        let compacts = input.take_trigger()?;
+        Ok(Self {
+            app,
+            scope,
+            input,
+            compacts,
+            request: Arc::new(request),
+            memory,
+            connection: None,
+            expected_head: ExpectedHead::Any,
+            chain: None,
+            ignored: None,
+        })
+    }
+
     /// Name the head of the conversation after a response that moved it, in the header of a whole answer.
     async fn add_entity_tag(&self, response: &mut Response<Body>) {
         let run = response

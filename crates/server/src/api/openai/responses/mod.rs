@@ -8,6 +8,7 @@ mod compaction_options;
 mod create;
 mod ends;
 pub(in crate::api::openai) mod errors;
+mod fixed_answer;
 mod get;
 mod input_items;
 mod input_tokens;
@@ -18,6 +19,7 @@ pub(in crate::api::openai) mod resolve_input;
 mod resolve_target;
 mod resume;
 pub(in crate::api::openai) mod retry;
+mod socket;
 mod sse;
 mod start;
 mod stored_request;
@@ -38,7 +40,7 @@ use crate::app::App;
 /// The routes.
 pub(crate) fn router() -> Router<App> {
     Router::new()
-        .route("/v1/responses", post(create::create))
+        .route("/v1/responses", post(create::create).get(socket::open))
         .route("/v1/responses/compact", post(compact::compact))
         .route("/v1/responses/input_tokens", post(input_tokens::count))
         .route("/v1/responses/{id}", get(get::get).delete(get::delete))

@@ -11,6 +11,7 @@ use throughline_model::ToolDef;
 use throughline_model::json::RawJson;
 
 use super::compaction_options;
+use super::fixed_answer::set_answer;
 use super::offered::{OfferedTools, choice, renamed};
 use super::stored_request::StoredRequest;
 use super::trigger::set_compaction_answer;
@@ -181,13 +182,17 @@ fn build_target(
             upstream.name
         ))
     })?;
-    Ok(ResolvedTarget {
+    let mut target = ResolvedTarget {
         agent,
         options,
         upstream,
         host,
         message_store: message_store.filter(|_| request.store()),
-    })
+    };
+    if !request.generate() {
+        set_answer(app, &mut target, Vec::new())?;
+    }
+    Ok(target)
 }
 
 /// The instructions of the agent and those of the request.

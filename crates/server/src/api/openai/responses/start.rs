@@ -37,6 +37,14 @@ pub(super) enum Started {
     Existing(RunId),
 }
 
+/// Where the thread of a previous response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    InStore,
+    /// In memory, until the WebSocket ends.
+    OnSocket,
+}
+
 /// What a run begins with.
 struct Prepared {
     thread: Thread,
@@ -80,6 +88,9 @@ impl CreateCall<'_> {
         if let Some(webhooks) = webhooks {
             let expected = webhooks.expect(self.scope, run).await;
             expected.map_err(|error| errors::store(&error))?;
+        }
+        if let Some(chain) = self.chain.as_ref().filter(|_| !stored) {
+            chain.keep(run, prepared.thread, self.memory.bytes());
         }
         let active = app.runs.begin(self.scope, run, streamed, stored);
         let live = Arc::clone(&active.live);
@@ -133,21 +144,44 @@ impl CreateCall<'_> {
             let thread = thread.map_err(|error| errors::conversation(&error, id))?;
             // Calls of the newest response may wait for answers in the input.
             let newest = thread.head().map(|head| head.run);
-            return self.prepare_on(thread, newest, None).await;
+            return self.prepare_on((thread, Kept::InStore), newest, None).await;
+        }
+        if let Some(thread) = self.kept_on_socket(previous)? {
+            return self
+                .prepare_on((thread, Kept::OnSocket), previous, None)
+                .await;
         }
         let thread = self.thread(&threads, previous).await?;
-        self.prepare_on(thread, previous, adopts).await
+        self.prepare_on((thread, Kept::InStore), previous, adopts)
+            .await
+    }
+
+    /// The thread of a response that the WebSocket alone has, taken out of there.
+    fn kept_on_socket(&self, previous: Option<RunId>) -> Result<Option<Thread>, ApiError> {
+        let kept = self.chain.as_ref().zip(previous);
+        let kept = kept.and_then(|(chain, run)| chain.take(run));
+        match kept {
+            Some(_) if self.request.store() => Err(ApiError::invalid(
+                "The previous response was not stored, so that what continues it cannot be stored \
+                 either: send `store: false`.",
+            )
+            .code("previous_response_not_found")
+            .param("previous_response_id")
+            .retry(false)),
+            kept => Ok(kept),
+        }
     }
 
     /// Resolve target and input on a thread.
     async fn prepare_on(
         &self,
-        thread: Thread,
+        (thread, kept): (Thread, Kept),
         previous: Option<RunId>,
         adopts: Option<FailedRun>,
     ) -> Result<Prepared, ApiError> {
         let (app, request) = (self.app, &self.request);
-        let journal = match previous.filter(|_| self.uses_server_tools()) {
+        let recorded = previous.filter(|_| kept == Kept::InStore);
+        let journal = match recorded.filter(|_| self.uses_server_tools()) {
             Some(previous) => Some(self.journal(previous).await?),
             None => None,
         };
@@ -178,15 +212,15 @@ impl CreateCall<'_> {
             };
             answer_with_compaction(app, self.scope, &mut target, &whole)?;
         }
-        let thread = match request.store() {
-            true => thread,
-            false => in_memory(&target, &history)?,
+        let thread = match (request.store(), kept) {
+            (true, _) | (false, Kept::OnSocket) => thread,
+            (false, Kept::InStore) => in_memory(&target, &history)?,
         };
         match settle_owner(app, self.scope, &thread, &target).await? {
             OwnerSettled::AsItIs => {}
             // The input is compared with what there is now.
             OwnerSettled::Longer(longer) => {
-                return Box::pin(self.prepare_on(*longer, previous, adopts)).await;
+                return Box::pin(self.prepare_on((*longer, kept), previous, adopts)).await;
             }
         }
         if thread.follows_failed().is_some() {

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use throughline::agent::{Compaction, RunOptions, condense};
-use throughline::client::{Abilities, ChatRequest, ClientError, EventStream};
-use throughline::{Agent, ChatClient};
+use throughline::agent::condense;
 use throughline_model::json::RawJson;
-use throughline_model::{
-    Body, Content, Message, Opaque, Response, Role, Stop, ToolChoice, Vendor, Wire,
-};
+use throughline_model::{Body, Content, Message, Opaque, Role, Vendor, Wire};
 use throughline_store::TenantScope;
 
+use super::fixed_answer::set_answer;
 use super::resolve_target::ResolvedTarget;
 use super::wire::{CompactionRequest, CreateRequest};
 use super::{compact, compaction_options};
@@ -51,60 +47,12 @@ pub(super) fn set_compaction_answer(
     target: &mut ResolvedTarget,
     item: RawJson,
 ) -> Result<(), ApiError> {
-    let client = CompactionClient {
-        abilities: Abilities::of(target.upstream.name.clone()),
-        item,
-    };
-    let agent = Agent::builder(client)
-        .name(target.upstream.name.clone())
-        .history(app.config.history)
-        .metrics(app.metrics.clone())
-        .build();
-    target.agent = agent.map_err(|error| ApiError::server(error.to_string()))?;
-    target.options = RunOptions {
-        tools: Vec::new(),
-        hosted: Vec::new(),
-        choice: ToolChoice::Auto,
-        compaction: Some(Compaction::Off),
-        ..std::mem::take(&mut target.options)
-    };
-    Ok(())
-}
-
-/// A client that answers with a compacted conversation.
-struct CompactionClient {
-    abilities: Abilities,
-    item: RawJson,
-}
-
-#[async_trait]
-impl ChatClient for CompactionClient {
-    fn abilities(&self) -> &Abilities {
-        &self.abilities
-    }
-
-    async fn respond(&self, _: &ChatRequest<'_>) -> Result<Response, ClientError> {
-        // A format of our own: no vendor takes it for an item that it sealed itself.
-        let vendor = Vendor::item(Wire::Other(OWN_WIRE.into()), self.item.clone());
-        let opaque = Body::Opaque(Opaque {
-            tag: "compaction".to_owned(),
-        });
-        let content = Content::new(opaque).with_vendor(vendor);
-        Ok(Response {
-            messages: vec![Message::new(Role::Assistant, vec![content])],
-            stop: Stop::Done,
-            id: None,
-            model: None,
-            usage: None,
-            error: None,
-            vendor: None,
-            service: None,
-        })
-    }
-
-    async fn stream(&self, request: &ChatRequest<'_>) -> Result<EventStream, ClientError> {
-        let events = self.respond(request).await?.events();
-        let events: Vec<_> = events.into_iter().map(Ok).collect();
-        Ok(Box::pin(futures_util::stream::iter(events)))
-    }
+    // A format of our own: no vendor takes it for an item that it sealed itself.
+    let vendor = Vendor::item(Wire::Other(OWN_WIRE.into()), item);
+    let opaque = Body::Opaque(Opaque {
+        tag: "compaction".to_owned(),
+    });
+    let content = Content::new(opaque).with_vendor(vendor);
+    let answer = vec![Message::new(Role::Assistant, vec![content])];
+    set_answer(app, target, answer)
 }

@@ -85,6 +85,7 @@ pub struct CreateRequest {
     conversation: Option<String>,
     store: bool,
     background: bool,
+    generate: bool,
     stream: bool,
     metadata: Vec<(String, String)>,
     tools: Vec<RequestTool>,
@@ -124,6 +125,7 @@ impl CreateRequest {
             previous,
             store,
             background: check::background(body, store)?,
+            generate: read::flag(body, "generate", &root)?.unwrap_or(true),
             stream: read::flag(body, "stream", &root)?.unwrap_or(false),
             metadata: metadata(body)?,
             choice: tools::choice(body, &tools)?,
@@ -193,6 +195,11 @@ impl CreateRequest {
     /// Whether the response is made after the request was answered.
     pub fn background(&self) -> bool {
         self.background
+    }
+
+    /// Whether a model is asked. If not, the response has no output, and stands for its input.
+    pub fn generate(&self) -> bool {
+        self.generate
     }
 
     /// Whether the answer comes as events.
