@@ -6,5 +6,8 @@ import * as errors from './errors.mjs';
 import { main } from './harness.mjs';
 import * as streams from './streams.mjs';
 import * as tools from './tools.mjs';
+import * as webhooks from './webhooks.mjs';
 
-await main([chains, streams, tools, errors, conversations].flatMap((each) => each.SCENARIOS));
+const MODULES = [chains, streams, tools, errors, conversations, webhooks];
+
+await main(MODULES.flatMap((each) => each.SCENARIOS));

@@ -9,6 +9,7 @@ import openai_errors
 import openai_retries
 import openai_streams
 import openai_tools
+import openai_webhooks
 from harness import main
 
 MODULES = [
@@ -19,6 +20,7 @@ MODULES = [
     openai_retries,
     openai_compaction,
     openai_conversations,
+    openai_webhooks,
 ]
 
 if __name__ == "__main__":

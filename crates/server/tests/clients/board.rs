@@ -53,6 +53,7 @@ impl Board {
                 self.cutter.cut_after(number(bytes));
                 Value::Null
             }
+            ["webhook", response] => self.runtime.block_on(self.world.webhook.about(response)),
             [vendor, ref words @ ..] => self.ask(self.world.vendor(vendor), words),
             [] => Value::Null,
         }

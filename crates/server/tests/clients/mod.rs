@@ -23,4 +23,5 @@ mod instants;
 mod long;
 mod program;
 mod sdks;
+mod webhook;
 mod world;

@@ -11,6 +11,8 @@ use throughline_testkit::Scratch;
 use throughline_testkit::upstream::{Gate, KEY, Upstream, talk};
 use throughline_testkit::web::{Answer, Client, Request};
 
+use crate::clients::webhook::{SECRET, SECRET_VARIABLE, Webhook};
+
 /// The vendors: what the configuration calls them, their kind there, and a model of theirs.
 pub(crate) const VENDORS: [(&str, Wire, &str); 4] = [
     ("anthropic", Wire::Anthropic, "claude-sonnet-4-5"),
@@ -18,6 +20,11 @@ pub(crate) const VENDORS: [(&str, Wire, &str); 4] = [
     ("openai-chat", Wire::OpenAiChat, "gpt-5"),
     ("openai-responses", Wire::OpenAiResponses, "gpt-5"),
 ];
+
+/// A bare name that goes to one of them. Sessions of agents SDKs have conversations put in short by
+/// models with names of OpenAI's alone, whatever model makes the turns.
+const COMPACTS: &str = "openai-responses";
+const COMPACTING_MODEL: &str = "gpt-5";
 
 /// One vendor and the gate before its answers.
 pub(crate) struct Vendor {
@@ -56,8 +63,10 @@ impl Vendor {
 pub(crate) struct World {
     pub(crate) vendors: Vec<Vendor>,
     pub(crate) server: Server,
+    pub(crate) webhook: Webhook,
     scratch: Scratch,
-    window: Option<u64>,
+    /// The text of its file.
+    config: String,
 }
 
 impl World {
@@ -72,13 +81,16 @@ impl World {
         for vendor in VENDORS {
             vendors.push(Vendor::start(vendor, window).await);
         }
+        let webhook = Webhook::start().await;
+        let config = webhook.table() + &tables(&vendors, window);
         let scratch = Scratch::in_memory("clients");
-        let server = begin(&vendors, &scratch, window).await;
+        let server = begin(&config, &scratch).await;
         Self {
             vendors,
             server,
+            webhook,
             scratch,
-            window,
+            config,
         }
     }
 
@@ -97,8 +109,9 @@ impl World {
         let Self {
             vendors,
             server,
+            webhook,
             scratch,
-            window,
+            config,
         } = self;
         server.stop();
         server.join().await;
@@ -109,18 +122,20 @@ impl World {
                 bytes += file.metadata().expect("a file has a length").len();
             }
         }
-        let server = begin(&vendors, &scratch, window).await;
+        let server = begin(&config, &scratch).await;
         let world = Self {
             vendors,
             server,
+            webhook,
             scratch,
-            window,
+            config,
         };
         (world, bytes)
     }
 }
 
-async fn begin(vendors: &[Vendor], scratch: &Scratch, window: Option<u64>) -> Server {
+/// The vendors in the configuration.
+fn tables(vendors: &[Vendor], window: Option<u64>) -> String {
     let mut text = String::new();
     for vendor in vendors {
         // Writing to a string cannot fail.
@@ -131,15 +146,25 @@ async fn begin(vendors: &[Vendor], scratch: &Scratch, window: Option<u64>) -> Se
             vendor.name,
             vendor.upstream.base_url(),
         );
+        if vendor.name == COMPACTS {
+            let _ = writeln!(text, "models = [\"{COMPACTING_MODEL}\"]");
+        }
         if let Some(tokens) = window {
             let _ = writeln!(text, "window = {tokens}");
         }
     }
+    text
+}
+
+async fn begin(config: &str, scratch: &Scratch) -> Server {
     let file = scratch.path().join("throughline.toml");
-    std::fs::write(&file, text).expect("the scratch directory can be written");
+    std::fs::write(&file, config).expect("the scratch directory can be written");
     let config = Config::load(&Sources {
         file: Some(file),
-        environment: BTreeMap::from([("VENDOR_KEY".to_owned(), KEY.to_owned())]),
+        environment: BTreeMap::from([
+            ("VENDOR_KEY".to_owned(), KEY.to_owned()),
+            (SECRET_VARIABLE.to_owned(), SECRET.to_owned()),
+        ]),
         flags: Flags {
             listen: Some("127.0.0.1:0".to_owned()),
             store: Some(scratch.sqlite("store.db")),
