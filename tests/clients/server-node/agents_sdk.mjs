@@ -4,7 +4,9 @@ import {
   Agent,
   MaxTurnsExceededError,
   MemorySession,
+  OpenAIConversationsSession,
   OpenAIProvider,
+  OpenAIResponsesCompactionSession,
   Runner,
   setTracingDisabled,
   tool,
@@ -18,19 +20,20 @@ import * as tasks from './tasks.mjs';
 setTracingDisabled(true);
 
 const COUNTED = 'There are 7 messages so far, 2 of them yours.';
+const FOLLOWED = 'There are 7 messages so far, 3 of them yours.';
 const user = (content) => ({ role: 'user', content });
 
 /** An agent, and how it is run. */
 class Desk {
   constructor(world, { settings = {}, model = world.model, ...options } = {}) {
-    const openAIClient = new OpenAI({
+    this.client = new OpenAI({
       baseURL: world.baseURL,
       apiKey: 'not-needed-on-loopback',
       maxRetries: 0,
     });
     this.calls = [];
     this.runner = new Runner({
-      modelProvider: new OpenAIProvider({ openAIClient, useResponses: true }),
+      modelProvider: new OpenAIProvider({ openAIClient: this.client, useResponses: true }),
       tracingDisabled: true,
     });
     this.agent = new Agent({
@@ -178,6 +181,115 @@ async function session(world) {
   world.equal('the third turn knows the first', three.finalOutput, `You first said: "${asked}"`);
 }
 
+/** What a conversation has on the server, but for reasoning. */
+async function kindsIn(desk, conversation) {
+  const kinds = [];
+  for await (const item of desk.client.conversations.items.list(conversation, { order: 'asc' })) {
+    if (item.type !== 'reasoning') kinds.push(item.type);
+  }
+  return kinds;
+}
+
+const CALLED = ['message', 'function_call', 'function_call_output', 'message'];
+const TALKED = [...CALLED, 'message', 'message', 'message', 'message'];
+
+/** The server keeps the history in a conversation: each request has only what is new. */
+async function conversation(world) {
+  const desk = new Desk(world);
+  const { id } = await desk.client.conversations.create();
+  const one = await desk.run(tasks.ASKED, { conversationId: id });
+  world.equal('the answer is that of the tool', one.finalOutput, tasks.SAID);
+  const two = await desk.run('What did I say first?', { conversationId: id });
+  world.equal('the next turn knows the first', two.finalOutput, tasks.FIRST);
+  const three = await desk.run('How many messages?', { conversationId: id });
+  world.equal('nothing is said twice', three.finalOutput, FOLLOWED);
+  world.equal('the tool ran once', desk.calls, [['get_tide', 'Hull']]);
+  world.equal('the conversation has it all', await kindsIn(desk, id), TALKED);
+}
+
+/** The SDK reads the items of a conversation, sends all of them, and adds what is new. */
+async function conversationSession(world) {
+  const desk = new Desk(world);
+  const kept = new OpenAIConversationsSession({ client: desk.client });
+  const one = await desk.run(tasks.ASKED, { session: kept });
+  world.equal('the answer is that of the tool', one.finalOutput, tasks.SAID);
+  const two = await desk.run('What did I say first?', { session: kept });
+  world.equal('the next turn knows the first', two.finalOutput, tasks.FIRST);
+  const conversationId = await kept.getSessionId();
+  const later = new OpenAIConversationsSession({ client: desk.client, conversationId });
+  const three = await desk.run('How many messages?', { session: later });
+  world.equal('another session goes on, nothing is said twice', three.finalOutput, FOLLOWED);
+  world.equal('the conversation has it all', await kindsIn(desk, conversationId), TALKED);
+  const last = await later.popItem();
+  world.equal('the last item is given', last.content[0].text, FOLLOWED);
+  const left = await kindsIn(desk, conversationId);
+  world.equal('and is there no more', left, TALKED.slice(0, -1));
+  await later.clearSession();
+  const work = () => desk.client.conversations.retrieve(conversationId);
+  await world.raises('one that is cleared is deleted', OpenAI.NotFoundError, work);
+  if (world.demo) return;
+  const other = new OpenAIConversationsSession({ client: desk.client });
+  await desk.run(tasks.STEPS, { session: other });
+  const more = await desk.run('How many messages?', { session: other });
+  world.equal('two rounds of calls stay as they were', more.finalOutput, COUNTED);
+  const heard = [
+    ...tasks.STEPS_RECEIVED,
+    `assistant: ${tasks.STEPS_SAID}`,
+    'user: How many messages?',
+  ];
+  await tasks.receivedExactly(world, 'calls and results arrive as such', heard);
+}
+
+// The compaction session takes no model but OpenAI's, by its name.
+const COMPACTING_MODEL = 'gpt-5';
+
+/** The SDK has its session put in short by the server, and goes on with what it got. */
+async function compactionSession(world) {
+  const desk = new Desk(world);
+  const session = new OpenAIResponsesCompactionSession({
+    client: desk.client,
+    model: COMPACTING_MODEL,
+    shouldTriggerCompaction: ({ compactionCandidateItems }) => {
+      const items = compactionCandidateItems.filter((item) => item.type !== 'reasoning');
+      return items.length >= 4;
+    },
+  });
+  const kinds = async () => {
+    const types = (await session.getItems()).map((item) => item.type ?? 'message');
+    return types.filter((type) => type !== 'reasoning');
+  };
+  await desk.run(tasks.ASKED, { session });
+  const whole = ['message', 'function_call', 'function_call_result', 'message'];
+  world.equal('a short session stays as it is', await kinds(), whole);
+  const before = world.demo ? 0 : await world.control.count();
+  const two = await desk.run('What did I say first?', { session });
+  world.equal('the second turn knows the first', two.finalOutput, tasks.FIRST);
+  const compacted = ['message', 'message', 'compaction'];
+  world.equal('a longer one is put in short', await kinds(), compacted);
+  // Some vendors are sent messages of a user in one, in which a mock reads earlier wishes as new
+  // ones. So there is nothing to call.
+  const { tools } = desk.agent;
+  desk.agent.tools = [];
+  const three = await desk.run('How many messages?', { session });
+  desk.agent.tools = tools;
+  const counted = /^There are \d+ messages so far, \d+ of them yours\.$/;
+  world.check('the next turn is answered', counted.test(three.finalOutput), three.finalOutput);
+  if (!world.demo) {
+    await tasks.askedTimes(world, before, 2);
+    const { lines } = await world.control.heard();
+    world.check('the vendor hears what was done', lines[0].includes('04:12'), lines);
+    world.check('and no call', !lines.some((line) => line.startsWith('call:')), lines);
+    // A known gap: the SDK sends nothing of its session that is before the newest compaction item,
+    // and the item has no messages of users.
+    const lost = !lines.includes(`user: ${tasks.ASKED}`);
+    world.check('but not what the user said', lost, lines);
+  }
+  const four = await desk.run('call add a=2 b=3', { session });
+  world.equal('tools run after that', four.finalOutput, 'add says: 5');
+  const calls = [['get_tide', 'Hull'], ['add', 2, 3]];
+  world.equal('each tool ran once', desk.calls, calls);
+}
+
 async function streamed(world) {
   const desk = new Desk(world);
   const asked = world.demo ? tasks.ASKED : tasks.STEPS;
@@ -283,6 +395,9 @@ const SCENARIOS = [
   parallel,
   chained,
   session,
+  conversation,
+  conversationSession,
+  compactionSession,
   streamed,
   handoffs,
   structured,
