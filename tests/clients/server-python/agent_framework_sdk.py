@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ from agent_framework import Agent, Content, Message, tool
 from agent_framework.exceptions import ChatClientException
 from agent_framework_openai import OpenAIChatClient
 from harness import World, main
+from openai import AsyncOpenAI
 
 COUNTED = "There are 7 messages so far, 2 of them yours."
 
@@ -165,6 +167,95 @@ async def local_session(world: World) -> None:
     world.equal("nothing is said twice", three.text, wanted)
 
 
+def openai_of(world: World) -> AsyncOpenAI:
+    """For what the SDK leaves to the openai package: making conversations, and reading them."""
+    return AsyncOpenAI(base_url=world.base_url, api_key="not-needed-on-loopback")
+
+
+async def conversation(world: World) -> None:
+    """A session holds the id of a conversation."""
+    client = openai_of(world)
+    made = await client.conversations.create()
+    desk = Desk(world)
+    kept = desk.agent.get_session(made.id)
+    one = await desk.run(tasks.ASKED, session=kept)
+    world.equal("the answer is the tool's", one.text, tasks.SAID)
+    world.equal("the session keeps the conversation", kept.service_session_id, made.id)
+    two = await desk.run("What did I say first?", session=kept)
+    world.equal("the next turn knows the first", two.text, tasks.FIRST)
+    stream = desk.agent.run("How many messages?", stream=True, session=kept)
+    texts = [update.text async for update in stream]
+    await stream.get_final_response()
+    wanted = "There are 7 messages so far, 3 of them yours."
+    world.check("a streamed turn goes on with it", wanted in "".join(texts), texts)
+    world.equal("the session still has it", kept.service_session_id, made.id)
+    world.equal("the tool ran once", desk.calls.seen, [("get_tide", "Hull")])
+    listed = client.conversations.items.list(made.id, order="asc")
+    kinds = [item.type async for item in listed if item.type != "reasoning"]
+    wanted_kinds = ["message", "function_call", "function_call_output", "message"]
+    world.equal("the conversation has it all", kinds, wanted_kinds + ["message"] * 4)
+    other = await Desk(world).run(
+        "What did I say first?", options={"conversation_id": made.id}
+    )
+    world.equal("another agent goes on by its id", other.text, tasks.FIRST)
+
+
+async def ended(desk: Desk, done: Any, **options: Any) -> tuple[Any, int]:
+    """Polls with the token of the SDK until there is none; gives how many polls it took, too."""
+    polls = 0
+    while done.continuation_token is not None:
+        await asyncio.sleep(0.02)
+        token = {"continuation_token": done.continuation_token}
+        done = await desk.run(None, options={"background": True, **token}, **options)
+        polls += 1
+    return done, polls
+
+
+async def background(world: World) -> None:
+    """Each model call of a run is made in the background, and polled."""
+    desk = Desk(world)
+    kept = desk.agent.create_session()
+    text = "The tide turns at ten."
+    if not world.demo:
+        world.control.ask("hold")
+    begun = await desk.run(f"hold: {text}", options={"background": True}, session=kept)
+    if not world.demo:
+        token = begun.continuation_token or {}
+        world.check("there is a token", token.get("response_id", "").startswith("resp_"), begun)
+        world.control.ask("release")
+    done, polls = await ended(desk, begun, session=kept)
+    said = f"hold: {text}" if world.demo else text
+    world.equal("it is made", done.text, f'You said: "{said}"')
+    world.check("and was polled", world.demo or polls > 0, polls)
+    begun = await desk.run(tasks.ASKED, options={"background": True}, session=kept)
+    done, _ = await ended(desk, begun, session=kept)
+    world.equal("tools run with what is polled", done.text, tasks.SAID)
+    world.equal("each once", desk.calls.seen, [("get_tide", "Hull")])
+
+
+async def background_streamed(world: World) -> None:
+    """A stream of a background response is left, and taken up again with its token."""
+    if world.demo:
+        return
+    desk = Desk(world)
+    text = "The tide turns at ten."
+    world.control.ask("hold")
+    stream = desk.agent.run(f"hold: {text}", stream=True, options={"background": True})
+    token = None
+    async for update in stream:
+        token = update.continuation_token
+        if token is not None:
+            break
+    world.control.ask("release")
+    world.need("there is a token", token)
+    options = {"background": True, "continuation_token": token}
+    again = desk.agent.run(None, stream=True, options=options)
+    async for _ in again:
+        pass
+    done = await again.get_final_response()
+    world.equal("it is taken up and told to its end", done.text, f'You said: "{text}"')
+
+
 async def streamed(world: World) -> None:
     desk = Desk(world)
     kept = desk.agent.create_session()
@@ -246,6 +337,9 @@ SCENARIOS = [
     parallel,
     session,
     local_session,
+    conversation,
+    background,
+    background_streamed,
     streamed,
     structured,
     picture,
