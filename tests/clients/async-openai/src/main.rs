@@ -3,13 +3,15 @@
 mod harness;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use async_openai::error::OpenAIError;
 use async_openai::types::responses::{
-    CreateResponse, EasyInputContent, EasyInputMessage, FunctionCallOutputItemParam, FunctionTool,
+    ConversationItem, CreateConversationItemsRequest, CreateConversationRequest, CreateResponse,
+    EasyInputContent, EasyInputMessage, FunctionCallOutputItemParam, FunctionTool,
     FunctionToolCall, IncludeEnum, InputContent, InputImageContent, InputItem, InputParam, Item,
     MessageItem, OutputItem, Reasoning, ReasoningEffort, ReasoningSummary, Response,
-    ResponseFormatJsonSchema, ResponseStreamEvent, Role, Tool,
+    ResponseFormatJsonSchema, ResponseStreamEvent, Role, Status, Tool, UpdateConversationRequest,
 };
 use futures_util::StreamExt;
 use harness::{Failure, World};
@@ -284,6 +286,128 @@ async fn chained(world: &mut World) -> Result<(), Failure> {
     Ok(())
 }
 
+const TIDE: &str = "The tide turns at ten.";
+
+async fn conversation(world: &mut World) -> Result<(), Failure> {
+    let client = world.client.clone();
+    let all = client.conversations();
+    let made = CreateConversationRequest {
+        metadata: Some(json!({"topic": "tides"}).into()),
+        items: Some(vec![user(TIDE)]),
+    };
+    let made = all.create(made).await?;
+    let noted = EasyInputMessage {
+        role: Role::Assistant,
+        ..EasyInputMessage::from("Noted.")
+    };
+    let added = CreateConversationItemsRequest {
+        items: vec![noted.into()],
+    };
+    let added = all.items(&made.id).create(added).await?;
+    world.equal("an item is added", added.data.len(), 1);
+    let mut asked = request(world, "What did I say first?");
+    asked.conversation = Some(made.id.as_str().into());
+    let turn = client.responses().create(asked).await?;
+    let said = turn.output_text().unwrap_or_default();
+    let first = format!("You first said: \"{TIDE}\"");
+    world.equal("a turn knows the items", &said, &first);
+    let named = turn.conversation.map(|named| named.id);
+    world.equal(
+        "the response names its conversation",
+        named.as_ref(),
+        Some(&made.id),
+    );
+    let mut asked = request(world, "How many messages?");
+    asked.conversation = Some(made.id.as_str().into());
+    let mut stream = client.responses().create_stream(asked).await?;
+    let mut pieces = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let ResponseStreamEvent::ResponseOutputTextDelta(event) = event? {
+            pieces.push(event.delta);
+        }
+    }
+    let wanted = "There are 5 messages so far, 3 of them yours.";
+    world.equal("a streamed turn goes on", pieces.concat(), wanted);
+    // The newest is first.
+    let listed = all.items(&made.id).list().await?;
+    let messages = listed.data.iter();
+    let ids: Vec<&str> = messages
+        .filter_map(|item| match item {
+            ConversationItem::Message(message) => Some(message.id.as_str()),
+            _ => None,
+        })
+        .collect();
+    world.equal("it has all messages", ids.len(), 6);
+    let newest = ids.first().ok_or("no message")?;
+    let read = all.items(&made.id).retrieve(newest).await?;
+    world.equal("one is read by its id", Some(&read), listed.data.first());
+    let left = all.items(&made.id).delete(newest).await?;
+    world.equal("and deleted", &left.id, &made.id);
+    let metadata = json!({"topic": "buoys"});
+    let changed = UpdateConversationRequest {
+        metadata: metadata.clone().into(),
+    };
+    all.update(&made.id, changed).await?;
+    let read = all.retrieve(&made.id).await?;
+    world.equal("metadata is replaced", read.metadata, metadata.into());
+    let gone = all.delete(&made.id).await?;
+    world.check("it is deleted", gone.deleted, &format!("{gone:?}"));
+    let lost = all.retrieve(&made.id).await;
+    let is_lost =
+        matches!(&lost, Err(OpenAIError::ApiError(error)) if error.status_code.as_u16() == 404);
+    world.check("and is there no more", is_lost, &format!("{lost:?}"));
+    Ok(())
+}
+
+/// Reads a response until it has ended.
+async fn ended(world: &World, begun: Response) -> Result<Response, Failure> {
+    let mut response = begun;
+    while matches!(response.status, Status::Queued | Status::InProgress) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        response = world.client.responses().retrieve(&response.id).await?;
+    }
+    Ok(response)
+}
+
+async fn background(world: &mut World) -> Result<(), Failure> {
+    let client = world.client.clone();
+    let mut asked = request(world, TIDE);
+    asked.background = Some(true);
+    let begun = client.responses().create(asked.clone()).await?;
+    let id = begun.id.clone();
+    let done = ended(world, begun).await?;
+    world.equal(
+        "it is made",
+        (&done.id, &done.status),
+        (&id, &Status::Completed),
+    );
+    let said = done.output_text().unwrap_or_default();
+    world.equal("its answer is read", said, format!("You said: \"{TIDE}\""));
+    let late = client.responses().cancel(&id).await?;
+    world.equal("what has ended stays", late.status, Status::Completed);
+    let mut stream = client.responses().retrieve_stream(&id).await?;
+    let mut last = None;
+    while let Some(event) = stream.next().await {
+        if let ResponseStreamEvent::ResponseCompleted(event) = event? {
+            last = event.response.output_text();
+        }
+    }
+    world.equal("it is streamed from its begin", last, done.output_text());
+    if world.is_demo() {
+        return Ok(());
+    }
+    world.ask("hold")?;
+    asked.input = format!("hold: {TIDE}").into();
+    let begun = client.responses().create(asked).await?;
+    let cancelled = client.responses().cancel(&begun.id).await;
+    world.ask("release")?;
+    let cancelled = ended(world, cancelled?).await?;
+    world.equal("it is cancelled", &cancelled.status, &Status::Cancelled);
+    let again = client.responses().cancel(&begun.id).await?;
+    world.equal("a second time as well", again.status, Status::Cancelled);
+    Ok(())
+}
+
 async fn streamed(world: &mut World) -> Result<(), Failure> {
     let thinks = if world.is_demo() { "" } else { "think first: " };
     let asked = request(world, format!("{thinks}The tide turns at ten."));
@@ -432,6 +556,8 @@ async fn main() -> Result<ExitCode, Failure> {
         steps,
         parallel,
         chained,
+        conversation,
+        background,
         streamed,
         structured,
         picture,
