@@ -62,7 +62,9 @@ impl Deliveries {
     /// Note all that wait. What the store does not take waits on.
     pub(crate) async fn note(&self, store: &Store) {
         let mut batches: HashMap<TenantScope, Vec<(RunId, Delivery)>> = HashMap::new();
-        for delivery in std::mem::take(&mut *self.waiting()) {
+        // Not in the head of the loop, where the lock would be held to its end.
+        let waiting = std::mem::take(&mut *self.waiting());
+        for delivery in waiting {
             // A client that disconnected gets the answer again when it retries; that attempt is added
             // when its answer was written.
             match delivery.to_note() {
@@ -115,7 +117,7 @@ mod tests {
     use throughline_store::{Anchor, Begin, NewItem, NewThread};
 
     use super::*;
-    use crate::service::repeats::{ProcessRepeats, Repeats as _};
+    use crate::service::repeats::{ClientConnection, ProcessRepeats, Repeats as _};
 
     async fn begun(store: &Store, scope: &TenantScope) -> RunId {
         let run = store.ids().run();
@@ -129,6 +131,46 @@ mod tests {
             .await
             .unwrap();
         run
+    }
+
+    /// A connection that is still writing, until it is told otherwise.
+    #[derive(Debug, Default)]
+    struct Writing(AtomicBool);
+
+    #[async_trait::async_trait]
+    impl ClientConnection for Writing {
+        fn answer_ends(&self) {}
+
+        fn is_sent(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn is_known_broken(&self) -> bool {
+            false
+        }
+
+        async fn is_broken(&self) -> bool {
+            !self.is_sent()
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_still_being_written_is_noted_later() {
+        let store = Store::open("memory:").await.unwrap();
+        let scope = TenantScope::local();
+        let run = begun(&store, &scope).await;
+        let deliveries = Arc::new(Deliveries::default());
+        let repeats = ProcessRepeats::new(store.clone(), Arc::clone(&deliveries));
+        let connection = Arc::new(Writing::default());
+        let delivery = repeats.begun(&scope, [1; 16], run);
+        let delivery = delivery.next_attempt(Some(connection.clone()));
+        delivery.written();
+        for sent in [false, true] {
+            connection.0.store(sent, Ordering::SeqCst);
+            deliveries.note(&store).await;
+            assert_eq!(deliveries.waiting().is_empty(), sent);
+            assert_eq!(store.run(&scope, run).await.unwrap().delivered, sent);
+        }
     }
 
     #[tokio::test]
