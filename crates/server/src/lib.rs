@@ -39,4 +39,4 @@ pub use net::{
 pub use server::{Server, ServerBuilder, serve};
 pub use service::SweepCounters;
 pub use stopping::Stopping;
-pub use upstreams::{ModelInfo, Route, Upstream, Upstreams};
+pub use upstreams::{ModelCache, ModelInfo, ModelListing, Route, Upstream, Upstreams};

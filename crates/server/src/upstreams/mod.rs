@@ -23,7 +23,7 @@ use crate::config::{AgentConfig, Config, ConfigError, HistoryLocation, Kind, Ori
 use crate::error::ApiError;
 use crate::suggest::{did_you_mean, suggest};
 
-pub use models::ModelInfo;
+pub use models::{ModelCache, ModelInfo, ModelListing};
 
 /// A configured vendor endpoint.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Upstream {
     pub models: Vec<String>,
     /// Tokens that the context windows of its models hold, if configured.
     pub window: Option<u64>,
+    /// What it lists itself.
+    pub listed: Arc<ModelCache>,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -118,6 +120,7 @@ impl Upstreams {
                 history: upstream.history,
                 models: upstream.models.clone(),
                 window: upstream.window,
+                listed: Arc::default(),
             }));
         }
         let named = |agent: &Arc<AgentConfig>| (agent.id.clone(), Arc::clone(agent));

@@ -24,6 +24,7 @@ mod logs;
 mod mcp;
 mod message_stores;
 mod metrics;
+mod models;
 mod references;
 mod replay;
 mod retries;

@@ -51,6 +51,8 @@ async fn models_are_listed_and_found() {
                 [[upstream]]\nname = \"y\"\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:9\"\n";
     let server = start(file).await;
     let list = get(server.address, "/v1/models").await;
+    // Nothing listens there, so that what is configured is listed.
+    assert_eq!(list.header("x-throughline-unlisted"), Some("x, y"));
     let list: serde_json::Value = serde_json::from_str(&list.body).unwrap();
     let ids: Vec<&str> = list["data"]
         .as_array()
@@ -59,7 +61,7 @@ async fn models_are_listed_and_found() {
         .map(|model| model["id"].as_str().unwrap())
         .collect();
     assert_eq!(list["object"], "list");
-    assert_eq!(ids, ["agent/a", "one", "demo"]);
+    assert_eq!(ids, ["agent/a", "one", "demo", "two-*"]);
     for (id, owner) in [
         ("demo", "demo"),
         ("agent/a", "agent"),

@@ -5,7 +5,8 @@ use throughline_model::Response;
 use throughline_wire::Loss;
 
 use super::{
-    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, StoredConversations,
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, ModelList,
+    StoredConversations,
 };
 
 /// Convenience methods for every client.
@@ -42,6 +43,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn conversations(&self) -> Option<&dyn StoredConversations> {
         (**self).conversations()
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        (**self).models()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -9,6 +9,7 @@ mod first_content;
 #[cfg(feature = "http")]
 mod http;
 mod layer;
+mod models;
 mod observe;
 mod request;
 mod secret;
@@ -40,6 +41,7 @@ pub use http::{
 pub use layer::{
     Breaker, BreakerPolicy, BreakerState, Compacts, PersistEachCall, Retry, RetryPolicy,
 };
+pub use models::ModelList;
 pub use observe::{ClientEvent, GiveUpReason, Observer};
 pub(crate) use request::overhead;
 pub use request::{ChatRequest, HistoryOwner, LossSink, PersistMark};
@@ -116,6 +118,11 @@ pub trait ChatClient: Send + Sync {
     /// The conversations that the service stores, if it can be asked about them. Layers forward the
     /// call.
     fn conversations(&self) -> Option<&dyn StoredConversations> {
+        None
+    }
+
+    /// The models that the service lists, if it can be asked for them. Layers forward the call.
+    fn models(&self) -> Option<&dyn ModelList> {
         None
     }
 

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use axum::http::header::{HeaderName, HeaderValue};
 use axum::http::{Response, StatusCode};
 use throughline_model::json::{ArrayWriter, RawJson};
 
@@ -10,16 +11,27 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::net::json;
 
+/// Names the upstreams that could not be asked for their models.
+const UNLISTED: HeaderName = HeaderName::from_static("x-throughline-unlisted");
+
+/// `GET /v1/models`.
 pub(crate) async fn list(State(app): State<App>) -> Response<Body> {
+    let listing = app.upstreams.list_models().await;
     let body = RawJson::object(|object| {
         object.str("object", "list");
         let mut data = ArrayWriter::new(object.key("data"));
-        for model in app.upstreams.models() {
+        for model in &listing.models {
             data.raw(model.to_json(app.started).get());
         }
         data.end();
     });
-    json(StatusCode::OK, &body)
+    let mut response = json(StatusCode::OK, &body);
+    if !listing.failed.is_empty()
+        && let Ok(names) = HeaderValue::try_from(listing.failed.join(", "))
+    {
+        response.headers_mut().insert(UNLISTED, names);
+    }
+    response
 }
 
 /// Any name that would be taken, listed or not.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::state::BreakerState;
 use crate::client::observe::{ClientEvent, Observer, ObserverHandle};
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, ModelList,
     StoredConversations, TimeoutPhase,
 };
 
@@ -435,6 +435,10 @@ impl ChatClient for Guarded {
 
     fn conversations(&self) -> Option<&dyn StoredConversations> {
         self.inner.conversations()
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        self.inner.models()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

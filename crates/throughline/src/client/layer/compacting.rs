@@ -7,7 +7,7 @@ use throughline_wire::Loss;
 
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, Layer,
-    StoredConversations,
+    ModelList, StoredConversations,
 };
 use crate::prompt::{Compacted, PromptRequest, RunOnly};
 
@@ -121,6 +121,10 @@ impl ChatClient for Compacting {
 
     fn conversations(&self) -> Option<&dyn StoredConversations> {
         self.inner.conversations()
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        self.inner.models()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

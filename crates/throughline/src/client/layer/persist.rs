@@ -6,7 +6,8 @@ use throughline_model::{Event, Response, Stop};
 use throughline_wire::Loss;
 
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, StoredConversations,
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, ModelList,
+    StoredConversations,
 };
 
 /// A layer that makes each model call published as soon as it is answered, instead of at the end of
@@ -56,6 +57,10 @@ impl ChatClient for Persisting {
 
     fn conversations(&self) -> Option<&dyn StoredConversations> {
         self.inner.conversations()
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        self.inner.models()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

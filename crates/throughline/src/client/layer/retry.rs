@@ -10,7 +10,7 @@ use super::jitter::Jitter;
 use crate::client::first_content::wait_for_content;
 use crate::client::observe::{ClientEvent, GiveUpReason, Observer, ObserverHandle};
 use crate::client::{
-    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer,
+    Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, ModelList,
     StoredConversations,
 };
 
@@ -192,6 +192,10 @@ impl ChatClient for Retrying {
 
     fn conversations(&self) -> Option<&dyn StoredConversations> {
         self.inner.conversations()
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        self.inner.models()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

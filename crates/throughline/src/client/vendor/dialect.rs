@@ -22,6 +22,8 @@ pub(super) struct Dialect {
     pub(super) stores: StoresHistory,
     /// How stored answers are asked for, if the service stores any.
     pub(super) stored: Option<StoredForm>,
+    /// How the service lists its models, if it does.
+    pub(super) models: Option<ModelsForm>,
     /// Whether reasoning can be sent back.
     pub(super) reasoning: bool,
 }
@@ -51,6 +53,30 @@ pub(super) enum StoredForm {
     Interactions,
 }
 
+/// How a service lists its models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ModelsForm {
+    /// The path, and the parameters for a long page.
+    pub(super) path: &'static str,
+    pub(super) page: Option<&'static str>,
+    /// The member with the list, and that with the name of a model.
+    pub(super) list: &'static str,
+    pub(super) name: &'static str,
+    /// What names begin with that is not a part of them.
+    pub(super) prefix: &'static str,
+    /// The member that says where the next page begins, and the parameter that takes it.
+    pub(super) next: Option<(&'static str, &'static str)>,
+}
+
+const OPENAI_MODELS: ModelsForm = ModelsForm {
+    path: "/models",
+    page: None,
+    list: "data",
+    name: "id",
+    prefix: "",
+    next: None,
+};
+
 /// How a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndMark {
@@ -72,6 +98,7 @@ pub(super) static OPENAI_RESPONSES: Dialect = Dialect {
     end: EndMark::Required,
     stores: StoresHistory::Optional,
     stored: Some(StoredForm::Responses),
+    models: Some(OPENAI_MODELS),
     reasoning: true,
 };
 
@@ -95,6 +122,12 @@ pub(super) static ANTHROPIC: Dialect = Dialect {
     end: EndMark::Required,
     stores: StoresHistory::Never,
     stored: None,
+    models: Some(ModelsForm {
+        path: "/v1/models",
+        page: Some("limit=1000"),
+        next: Some(("last_id", "after_id")),
+        ..OPENAI_MODELS
+    }),
     reasoning: true,
 };
 
@@ -110,6 +143,14 @@ pub(super) static GEMINI: Dialect = Dialect {
     end: EndMark::Required,
     stores: StoresHistory::Never,
     stored: None,
+    models: Some(ModelsForm {
+        path: "/v1beta/models",
+        page: Some("pageSize=1000"),
+        list: "models",
+        name: "name",
+        prefix: "models/",
+        next: Some(("nextPageToken", "pageToken")),
+    }),
     reasoning: true,
 };
 
@@ -132,5 +173,7 @@ pub(super) static FOUNDRY: Dialect = Dialect {
     end: EndMark::Required,
     stores: StoresHistory::Optional,
     stored: Some(StoredForm::Responses),
+    // A project lists deployments, at another address.
+    models: None,
     reasoning: true,
 };

@@ -10,6 +10,7 @@ mod builder;
 mod dialect;
 mod failure;
 mod history_form;
+mod models;
 mod native_refusals;
 mod send;
 mod setup;
@@ -38,7 +39,8 @@ use super::first_content::wait_for_content;
 use super::http::{Credential, Header, Timeouts, Transport};
 use super::observe::{ClientEvent, ObserverHandle};
 use super::{
-    Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, StoredConversations,
+    Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, ModelList,
+    StoredConversations,
 };
 use crate::memory::MemoryBudget;
 
@@ -228,6 +230,13 @@ impl ChatClient for VendorClient {
         self.stored_form().map(|_| {
             let stored: &dyn StoredConversations = self;
             stored
+        })
+    }
+
+    fn models(&self) -> Option<&dyn ModelList> {
+        self.dialect.models.map(|_| {
+            let list: &dyn ModelList = self;
+            list
         })
     }
 
