@@ -14,6 +14,7 @@ mod input_items;
 mod input_tokens;
 mod offered;
 mod projection;
+mod repeated_input;
 mod resolve;
 pub(in crate::api::openai) mod resolve_input;
 mod resolve_target;

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use throughline_model::{Content, Message};
+use throughline_model::Message;
 use throughline_store::{ApprovalId, Journal, TenantScope};
 
 use super::chain;
+use super::repeated_input::{remove_repeated, unanswered_calls};
 use super::resolve::{ItemResolver, ResolvedItem};
 use super::wire::Ignored;
 use crate::api::openai::items::{
@@ -72,6 +73,7 @@ pub(crate) async fn resolve_input(
         true => resolved.push_parts(app, scope, history, input.parts().to_vec())?,
         false => resolved.push_sent(app, scope, history, &sent)?,
     }
+    remove_repeated(&mut resolved.messages, history);
     check_outputs(&resolved.messages, history)?;
     Ok(resolved)
 }
@@ -222,22 +224,6 @@ fn check_outputs(messages: &[Message], history: &[Arc<Message>]) -> Result<(), A
         }
     }
     Ok(())
-}
-
-/// How many calls of an id have no result, in the newest message that has such calls.
-fn unanswered_calls(history: &[Arc<Message>], id: &str) -> usize {
-    let mut results = 0;
-    for message in history.iter().rev() {
-        let contents = message.contents.iter();
-        let calls = contents.clone().filter_map(Content::as_tool_call);
-        let calls = calls.filter(|one| one.call.value() == id).count();
-        let found = contents.filter_map(Content::as_tool_result);
-        results += found.filter(|one| one.call().value() == id).count();
-        if calls > 0 {
-            return calls.saturating_sub(results);
-        }
-    }
-    0
 }
 
 /// An approval that the response before did not ask for.
