@@ -15,4 +15,5 @@ mod memory;
 mod process;
 mod readers;
 mod settle;
+mod transports;
 mod world;

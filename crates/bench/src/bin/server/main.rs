@@ -18,6 +18,7 @@ mod proxy;
 mod raw;
 mod sizes;
 mod streams;
+mod transports;
 mod turns;
 
 use std::process::ExitCode;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     }
     let parts = [
         ("--turns", turns::reports as fn() -> Vec<Report>),
+        ("--transports", transports::reports),
         ("--lengths", lengths::reports),
         ("--sizes", sizes::reports),
         ("--streams", streams::reports),
