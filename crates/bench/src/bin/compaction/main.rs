@@ -100,7 +100,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, String> {
                 calibrated::compare(sessions, set.prototype),
             );
         }
-        if !options.quick && options.sessions.is_none() {
+        if !options.quick && !options.alone && options.sessions.is_none() {
             also("digest and plan", speed::full());
             also("one more turn", speed::turns());
             also("hostile output", hostile::grows());

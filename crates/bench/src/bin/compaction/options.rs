@@ -8,6 +8,7 @@ usage: cargo xtask bench compaction [OPTIONS]
 
   --sessions=DIR    replay the sessions in DIR/*.json and nothing else
   --quick           one budget, 32k, and no measurement of speed
+  --alone           our compaction without the strategies it is compared with
   --each            a line for each session
   --missed          list what views did not show
   --json            print JSON instead of tables
@@ -36,6 +37,7 @@ The exit code is not zero when something is over its limit; the last lines name 
 pub(crate) struct BenchOptions {
     pub(crate) sessions: Option<PathBuf>,
     pub(crate) quick: bool,
+    pub(crate) alone: bool,
     pub(crate) each: bool,
     pub(crate) missed: bool,
     pub(crate) json: bool,
@@ -65,6 +67,7 @@ impl BenchOptions {
             match (word, value) {
                 ("--sessions", Some(folder)) => options.sessions = Some(folder.into()),
                 ("--quick", None) => options.quick = true,
+                ("--alone", None) => options.alone = true,
                 ("--each", None) => options.each = true,
                 ("--missed", None) => options.missed = true,
                 ("--json", None) => options.json = true,

@@ -58,6 +58,13 @@ pub(crate) struct Block {
     pub(crate) halves: [Line; 2],
 }
 
+/// Whether the strategies that ours is compared with are replayed as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    Replayed,
+    LeftOut,
+}
+
 /// The outcome of a bench.
 #[derive(Default)]
 pub(crate) struct Verdict {
@@ -74,6 +81,10 @@ pub(crate) fn compare(
     counter: &mut Counter,
     verdict: &mut Verdict,
 ) {
+    let others = match options.alone {
+        true => Others::LeftOut,
+        false => Others::Replayed,
+    };
     say(&format!("{}: the whole history", set.name));
     // It does not depend on a budget.
     let raw = measure(
@@ -95,10 +106,10 @@ pub(crate) fn compare(
         let known = raw.each.iter();
         let known = known.filter(|(name, _)| cases.iter().any(|case| case.session.name == *name));
         let raw = Line::new(Kind::Raw.name(), known.cloned().collect());
-        let block = block(set, raw, &cases, budget, counter);
+        let block = block(set, raw, &cases, budget, others, counter);
         let mut report = Report::new(block.title.clone());
         limits::check(&mut report, set, &block);
-        if budget == PLAIN {
+        if budget == PLAIN && others == Others::Replayed {
             let outputs = distinct(&cases, &block.own.sum);
             report.push(limits::outputs(outputs));
         }
@@ -114,7 +125,14 @@ pub(crate) fn compare(
     }
 }
 
-fn block(set: &Set, raw: Line, cases: &[&Case], budget: u64, counter: &mut Counter) -> Block {
+fn block(
+    set: &Set,
+    raw: Line,
+    cases: &[&Case],
+    budget: u64,
+    others: Others,
+    counter: &mut Counter,
+) -> Block {
     let title = format!(
         "{}, {} sessions, {}k",
         set.name,
@@ -129,8 +147,9 @@ fn block(set: &Set, raw: Line, cases: &[&Case], budget: u64, counter: &mut Count
         };
         replay(case, &mut Ours::new(budget), how, counter)
     });
+    let replayed = others == Others::Replayed;
     let mut plain = Vec::new();
-    for kind in Kind::SHORT.into_iter().filter(|_| set.plain) {
+    for kind in Kind::SHORT.into_iter().filter(|_| set.plain && replayed) {
         say(&format!("{title}: {}", kind.name()));
         let cut = match kind {
             Kind::Raw | Kind::DropOldest => Some(budget),
@@ -146,7 +165,7 @@ fn block(set: &Set, raw: Line, cases: &[&Case], budget: u64, counter: &mut Count
         }));
     }
     let mut same_size = Vec::new();
-    for kind in CutKind::ALL {
+    for kind in CutKind::ALL.into_iter().filter(|_| replayed) {
         say(&format!("{title}: {}, cut to the same size", kind.name()));
         same_size.push(measure(kind.name(), cases, |place, case| {
             let sizes = own.each.get(place).map_or(&[][..], |(_, own)| &own.sizes);
