@@ -3,6 +3,7 @@
 use throughline_model::json::{ArrayWriter, RawJson, push_string};
 
 use crate::category::Category;
+use crate::tokens::Calibration;
 
 /// When a view is compacted and what it is made of.
 ///
@@ -241,6 +242,29 @@ pub struct Call {
     /// Calls that wait for an approval or for the client, by the number of their message. A round
     /// that waits is never digested.
     pub open: Vec<u64>,
+}
+
+impl Call {
+    /// The next call, as far as bills and the sizes of what is sent tell: the view has so many units
+    /// now, and `beside` are those of instructions and tool schemas, which bills cover once there is
+    /// one.
+    ///
+    /// Sizes are raised by [`Calibration::margin`], so that a view which fits the budget by them
+    /// fits it on the bill as well.
+    pub fn estimated(calibration: &Calibration, units: u64, beside: u64) -> Self {
+        let scale = Scale::per_mille(calibration.per_mille());
+        let overhead = match calibration.calls() {
+            0 => scale.tokens(beside),
+            _ => calibration.overhead(),
+        };
+        let margin = 1.0 + calibration.margin(units);
+        let raised = |tokens: f64| (tokens * margin).ceil();
+        Self {
+            overhead: raised(overhead as f64) as u64,
+            scale: Scale::per_mille(raised(f64::from(calibration.per_mille())) as u32),
+            open: Vec::new(),
+        }
+    }
 }
 
 /// Tokens for each unit, learnt from what was billed.

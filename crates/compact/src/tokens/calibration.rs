@@ -22,6 +22,14 @@ const DECAY: f64 = 0.98;
 /// The share by which an estimate may be wrong before anything was billed.
 const UNKNOWN: f64 = 0.35;
 
+/// What lately measured errors add to an estimate at most: above that, errors say more about an
+/// unusual text than about the next one.
+const MOST_CAUTION: f64 = 0.05;
+
+/// The share by which units that no bill has covered may be short: about what the weights of
+/// scripts and families are off by.
+const UNBILLED: f64 = 0.1;
+
 /// How many errors are remembered.
 const ERRORS: usize = 40;
 
@@ -167,6 +175,26 @@ impl Calibration {
             tokens: tokens.round().max(0.0) as u64,
             p95_error: self.p95_error(),
         }
+    }
+
+    /// The share by which the next bill, of a view that has so many units now, may be above its
+    /// estimate: what estimates were lately wrong by, and more for what is new since the last bill.
+    ///
+    /// ```
+    /// use throughline_compact::tokens::Calibration;
+    ///
+    /// let mut calibration = Calibration::default();
+    /// for units in [10_000, 10_500, 11_000, 11_500] {
+    ///     calibration.observe(units, units);
+    /// }
+    /// assert!(calibration.margin(11_600) < 0.01);
+    /// // A user pasted a document.
+    /// assert!(calibration.margin(23_000) > 0.04);
+    /// ```
+    pub fn margin(&self, units: u64) -> f64 {
+        let billed = self.last.map_or(0, |last| last.units);
+        let new = units.saturating_sub(billed) as f64 / units.max(1) as f64;
+        self.p95_error().min(MOST_CAUTION) + UNBILLED * new
     }
 
     /// Thousandths of a token for each unit.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_compact::tokens::{Calibrations, recent_mix, units};
 use throughline_compact::{
     Annotations, BudgetUnreachable, Call, NarrativeOutcome, NarrativeRequest, Planned, Policy,
-    Report, Scale, StoredEpoch, ToolHistory, ViewSettings, number_count,
+    Report, StoredEpoch, ToolHistory, ViewSettings, number_count,
 };
 use throughline_model::json::RawJson;
 use throughline_model::{HeapSize, Message};
@@ -179,19 +179,12 @@ impl Compacted {
             self.bills.guess(asked.upstream, asked.model, &mix);
         }
         let bills = self.bills.of(asked.upstream, asked.model);
-        let scale = Scale::per_mille(bills.per_mille());
-        // Bills cover instructions and tools; messages of one run differ from run to run.
-        let overhead = match bills.calls() {
-            0 => scale.tokens(asked.overhead),
-            _ => bills.overhead(),
-        };
         let shown = asked.run_only.shown.iter();
         self.run_only_units = shown.map(|one| u64::from(units(one))).sum();
-        let call = Call {
-            overhead: overhead + scale.tokens(self.run_only_units),
-            scale,
-            open: Vec::new(),
-        };
+        let sent = self.history.units() + self.run_only_units;
+        let mut call = Call::estimated(&bills, sent, asked.overhead);
+        // Bills cover instructions and tools; messages of one run differ from run to run.
+        call.overhead += call.scale.tokens(self.run_only_units);
         match self.history.plan(&call)? {
             Planned::Unchanged(report) => Ok(PlannedCompaction {
                 report,
