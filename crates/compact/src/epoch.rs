@@ -27,7 +27,7 @@ pub struct Block {
     pub kept: Vec<u64>,
     /// Results of these messages that are not shown.
     pub left_out: Vec<LeftOut>,
-    /// Whether these messages show files that are being worked on: the next epoch chooses anew.
+    /// Whether these messages show files that are being worked on: the next ledger chooses anew.
     pub working: bool,
     /// The digest of the covered messages; empty if there is nothing to digest.
     pub text: String,

@@ -34,7 +34,9 @@ pub struct Policy {
     pub window_share: u64,
     /// Percent of the budget above which an epoch is made.
     pub high: u64,
-    /// Percent of what the budget leaves beside pinned messages that an epoch aims at.
+    /// Percent of what the budget leaves beside pinned messages that digests and the tail have at most
+    /// after an epoch. A ledger leaves room in it for the digests of later epochs. Files that are
+    /// being worked on have room of their own.
     pub low: u64,
     /// Tokens of tool history: a trigger without a budget, a floor with one.
     pub threshold: u64,
@@ -124,7 +126,7 @@ impl Default for Policy {
             categories: Vec::new(),
             tail_share: 40,
             block_share: 45,
-            single_result: 10_000,
+            single_result: 12_000,
             narrative: None,
             caps: Caps::default(),
         }

@@ -8,7 +8,6 @@ use crate::group::GroupKind;
 use crate::history::ToolHistory;
 use crate::policy::Call;
 use crate::trials::planted;
-use crate::view::groups_from;
 
 /// Where a view of a history can be cut. Groups and cuts are by index.
 #[derive(Clone, Debug)]
@@ -32,8 +31,6 @@ pub(crate) struct Bounds {
     pub(crate) first: Option<usize>,
     /// What succeeded after it had failed.
     pub(crate) successes: Successes,
-    /// Groups that the last epoch showed because of their files.
-    pub(crate) working: BTreeSet<usize>,
     /// Calls in the record.
     pub(crate) calls: u64,
 }
@@ -108,7 +105,6 @@ impl Bounds {
             input,
             first,
             successes: Successes::of(history.facts.iter().flatten().map(Arc::as_ref)),
-            working: working(history),
             calls: groups.iter().map(|group| u64::from(group.calls)).sum(),
         }
     }
@@ -123,25 +119,10 @@ impl Bounds {
         self.last_round
     }
 
-    /// Whether older blocks show a group in full, and still do after a minor epoch.
-    pub(crate) fn is_held(&self, history: &ToolHistory, at: &usize) -> bool {
-        history.frame.kept.contains(at) && !self.working.contains(at)
-    }
-
     /// Whether everything that is old enough to be digested, from the tail on, waits.
     pub(crate) fn only_open(&self) -> bool {
         let mut old = self.held..self.furthest();
         let is_open = |at: usize| self.open.contains(&at);
         old.clone().any(is_open) && old.all(|at| self.pinned.contains(&at))
     }
-}
-
-fn working(history: &ToolHistory) -> BTreeSet<usize> {
-    let blocks = history.epoch().into_iter().flat_map(|epoch| &epoch.blocks);
-    let shown = blocks
-        .filter(|block| block.working)
-        .flat_map(|block| &block.kept);
-    shown
-        .flat_map(|seq| groups_from(&history.record, *seq))
-        .collect()
 }

@@ -64,9 +64,10 @@ impl Draft {
         for block in &outline.old {
             visible.learn(&history.name_index, &block.text);
         }
-        let old_kept = outline.old.iter().flat_map(|block| &block.kept);
+        // What shows files is in the digests too: later epochs may show others.
+        let old_kept = outline.old.iter().filter(|block| !block.working);
+        let old_kept = old_kept.flat_map(|block| &block.kept);
         let old_kept = old_kept.flat_map(|seq| crate::view::groups_from(record, *seq));
-        // What shows files is in the digests too: the next epoch may show others.
         let segments = outline.segments.iter().filter(|part| !part.working);
         let new_kept = segments.flat_map(|part| &part.kept).copied();
         for group in old_kept.chain(new_kept) {

@@ -101,7 +101,7 @@ fn late(history: &ToolHistory, bounds: &Bounds, from: usize) -> Vec<usize> {
     let pinned = bounds.pinned.range(..from).copied();
     let all: BTreeSet<usize> = late
         .chain(pinned)
-        .filter(|at| *at < from && !bounds.is_held(history, at))
+        .filter(|at| *at < from && !history.frame.kept.contains(at))
         .collect();
     all.into_iter().collect()
 }

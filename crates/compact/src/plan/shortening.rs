@@ -7,7 +7,13 @@ use crate::history::ToolHistory;
 use crate::view;
 
 /// Units that a result is brought down to, one step after the other.
-const STEPS: [u64; 5] = [3_000, 1_200, 500, 200, 80];
+const STEPS: [u64; 7] = [8_000, 5_000, 3_000, 1_200, 500, 200, 80];
+
+/// The newest messages with results, which the next call is likeliest to be about.
+const NEWEST: usize = 2;
+
+/// Units that results before those are brought down to first.
+const OLDER_STEPS: [u64; 2] = [3_000, 1_200];
 
 /// The results of one message of the tail.
 struct Results {
@@ -63,8 +69,10 @@ pub(super) fn until(
         left = left.saturating_sub(before - results.units());
         all.push(results);
     }
-    for step in STEPS {
-        for results in &mut all {
+    let older = all.len().saturating_sub(NEWEST);
+    let first = OLDER_STEPS.map(|step| (step, older));
+    for (step, upto) in first.into_iter().chain(STEPS.map(|step| (step, all.len()))) {
+        for results in &mut all[..upto] {
             if left <= target {
                 break;
             }

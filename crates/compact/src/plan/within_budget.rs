@@ -18,7 +18,20 @@ use crate::view;
 const DIGESTS: u64 = 15;
 
 /// Percent of what the budget leaves beside pinned messages that files have which are being worked on.
-const WORKING: u64 = 15;
+const WORKING: u64 = 30;
+
+/// Percent of what is left of that for what one epoch adds: what it shows stays until the next ledger.
+const WORKING_EACH: u64 = 60;
+
+/// Percent of the low mark that blocks and tail have after a major epoch. What is left of it is for the
+/// blocks of minor epochs: those leave the cached prefix alone.
+const MAJOR: u64 = 60;
+
+/// The part of what the budget leaves that a new digest has at least.
+const LEAST: u64 = 20;
+
+/// Percent of what the budget leaves for the newest calls, beyond which their results are shortened.
+const RESULTS: u64 = 50;
 
 /// How often one way to make a view is tried, each time for the room that the last one was short of.
 const MOST_ATTEMPTS: u32 = 3;
@@ -79,7 +92,7 @@ pub(super) fn fit(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BudgetStep {
     Nothing,
-    /// Results, oldest first, down to what the low mark leaves.
+    /// Results, oldest first, down to their share of the room.
     Results,
     /// Results, down to what the budget leaves beside the share of digests.
     All,
@@ -181,15 +194,34 @@ impl<'a> Planner<'a> {
     /// Units of what old blocks show in full beside what is pinned.
     fn held_in_full(&self) -> u64 {
         let kept = self.history.frame.kept.difference(&self.bounds.pinned);
-        let kept = kept.filter(|at| self.bounds.is_held(self.history, at));
-        kept.map(|at| self.group_units(*at)).sum()
+        let units = |at: &usize| working::units_of_held(self.history, *at, self.group_units(*at));
+        kept.map(units).sum()
     }
 
-    /// What remains beside pinned groups, and how much of it an epoch aims at.
+    /// What remains beside pinned groups, and how much of it blocks and tail may have.
     fn aim(&self, cut: usize) -> (u64, u64) {
         let usable = self.room.saturating_sub(self.pinned(cut));
         let policy = &self.history.policy;
         (usable, usable * policy.low.min(100) / 100)
+    }
+
+    /// Files that are being worked on; `held` are the units of those that older blocks show.
+    fn working(&self, attempt: Attempt, held: u64) -> WorkingFiles {
+        if attempt.step.is_last() {
+            return WorkingFiles::default();
+        }
+        let (usable, _) = self.aim(attempt.cut);
+        let left = (usable * WORKING / 100).saturating_sub(held);
+        let is_shown = |at: &usize| {
+            let is_held = !attempt.major && self.history.frame.kept.contains(at);
+            is_held || self.bounds.pinned.contains(at)
+        };
+        working::choose(
+            self.history,
+            attempt.cut,
+            left * WORKING_EACH / 100,
+            is_shown,
+        )
     }
 
     /// Units of a tail.
@@ -225,6 +257,7 @@ impl<'a> Planner<'a> {
     fn cut(&self, furthest: usize) -> usize {
         let furthest = furthest.max(self.bounds.held);
         let (_, low) = self.aim(furthest);
+        let low = low * MAJOR / 100;
         let target = low * self.history.policy.tail_share.min(100) / 100;
         let mut cut = furthest;
         let mut units = self.tail(cut);
@@ -249,37 +282,28 @@ impl<'a> Planner<'a> {
         } = attempt;
         let held = self.history.epoch();
         let old: Vec<Arc<Block>> = match held {
-            Some(epoch) if !major && !planted("compact-blocks-forgotten") => {
-                let blocks = epoch.blocks.iter().filter(|block| !block.working);
-                blocks.cloned().collect()
-            }
+            Some(epoch) if !major && !planted("compact-blocks-forgotten") => epoch.blocks.clone(),
             _ => Vec::new(),
         };
         if major && held.is_none() {
             return None;
         }
-        let (usable, low) = self.aim(cut);
+        if !major && working::hides_pinned(self.history, &self.bounds.pinned) {
+            return None;
+        }
+        let (usable, most) = self.aim(cut);
+        let low = most * MAJOR / 100;
         let blocks: u64 = old.iter().map(|block| block.units).sum();
         let held_in_full = if major { 0 } else { self.held_in_full() };
         let from = if major { 0 } else { self.bounds.held };
-        let working = match step.is_last() {
-            true => WorkingFiles::default(),
-            false => {
-                let room = usable * WORKING / 100;
-                let is_shown = |at: &usize| {
-                    let is_held = !major && self.bounds.is_held(self.history, at);
-                    is_held || self.bounds.pinned.contains(at)
-                };
-                working::choose(self.history, cut, room, is_shown)
-            }
-        };
+        let working = self.working(attempt, held_in_full);
         let full = self.pinned(cut) + held_in_full + working.units;
         let share = self.share(from, cut).saturating_sub(blocks);
         let tail = self.tail(cut);
-        let least = usable / 12;
+        let least = usable / LEAST;
         let target = match step {
             BudgetStep::Nothing => tail,
-            BudgetStep::Results => low * 6 / 10,
+            BudgetStep::Results => usable * RESULTS / 100,
             BudgetStep::All | BudgetStep::Rest => room.saturating_sub(full + blocks + share),
             BudgetStep::Smallest => 0,
         };
@@ -293,7 +317,8 @@ impl<'a> Planner<'a> {
         }
         let want = low.saturating_sub(blocks + tail);
         let limit = usable * self.history.policy.block_share.min(100) / 100;
-        if !major && !step.is_last() && (want < least || blocks + least > limit) {
+        let is_full = held.is_some() && (blocks + tail + least > most || blocks + least > limit);
+        if !major && !step.is_last() && is_full {
             return None;
         }
         let hard = room.saturating_sub(full + blocks + tail);

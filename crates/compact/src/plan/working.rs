@@ -1,7 +1,8 @@
 //! Which groups stay because an agent is likely to edit the files that they show.
 //!
 //! An edit repeats text of a file as it stands, and a digest has none of that. So what was last read of
-//! files stays, and what was written to them since, as much as there is room for.
+//! files stays, and what was written to them since, as much as there is room for. It stays as it is until the
+//! next ledger: sending it again with each epoch would cost more than a newer choice is worth.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,6 +32,8 @@ struct KnownFile {
     whole: bool,
     /// Lines that were read later.
     ranges: Vec<(u64, u64)>,
+    /// Calls that were made since it was read or written last.
+    untouched: Option<u64>,
 }
 
 impl KnownFile {
@@ -47,7 +50,13 @@ impl KnownFile {
         }
     }
 
-    fn learn(&mut self, line: &Line) {
+    /// How old a line counts that is so many calls old: mostly by when its file was last in use.
+    fn age(&self, own: u64) -> u64 {
+        (own + 3 * self.untouched.unwrap_or(own)) / 4
+    }
+
+    fn learn(&mut self, line: &Line, age: u64) {
+        self.untouched.get_or_insert(age);
         if line.is_write() {
             return;
         }
@@ -64,7 +73,7 @@ struct Candidate {
     /// The place and the content of the result, of a read.
     read: Option<(usize, usize)>,
     units: u64,
-    /// Calls that were made since.
+    /// Calls that were made since, fewer if the file was read or written again later.
     age: u64,
 }
 
@@ -135,7 +144,7 @@ fn candidates(history: &ToolHistory, cut: usize) -> Vec<Candidate> {
     let mut age = 0;
     for at in (cut..all.len()).rev() {
         for (path, line) in files_of(history, at) {
-            files.entry(path).or_default().learn(line);
+            files.entry(path).or_default().learn(line, age);
         }
         age += u64::from(all[at].calls);
     }
@@ -146,7 +155,7 @@ fn candidates(history: &ToolHistory, cut: usize) -> Vec<Candidate> {
         for (path, line) in files_of(history, at).collect::<Vec<_>>().into_iter().rev() {
             let file = files.entry(path).or_default();
             let needs = file.needs(line);
-            file.learn(line);
+            file.learn(line, age);
             if !needs {
                 continue;
             }
@@ -160,11 +169,36 @@ fn candidates(history: &ToolHistory, cut: usize) -> Vec<Candidate> {
                 group: at,
                 read,
                 units: read.map_or_else(|| without_results(history, at), size),
-                age,
+                age: file.age(age),
             });
         }
     }
     candidates
+}
+
+/// Units of a group that an older block shows.
+pub(super) fn units_of_held(history: &ToolHistory, at: usize, units: u64) -> u64 {
+    let is_left_out = |place: usize, content: usize| {
+        let left_out = history.frame.left_out.get(&place).into_iter().flatten();
+        left_out
+            .into_iter()
+            .any(|one| one.content == content as u64)
+    };
+    let results = results(history, at).into_iter();
+    let left_out = results.filter(|(place, content, _)| is_left_out(*place, *content));
+    let saved: u64 = left_out.map(|(.., size)| size.saturating_sub(MARK)).sum();
+    units.saturating_sub(saved)
+}
+
+/// Whether older blocks show so little of a group that is pinned now that it has to be shown again.
+pub(super) fn hides_pinned(history: &ToolHistory, pinned: &BTreeSet<usize>) -> bool {
+    let shown = pinned.intersection(&history.frame.kept);
+    shown.into_iter().any(|at| {
+        let members = &history.record.groups()[*at].members;
+        members
+            .iter()
+            .any(|member| history.frame.left_out.contains_key(&member.place))
+    })
 }
 
 /// Units of a group with marks in place of its results.

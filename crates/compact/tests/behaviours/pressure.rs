@@ -248,3 +248,103 @@ fn b175_files_that_are_worked_on_stay_as_they_were_read_last() {
     // What was read again since is not needed.
     assert!(!text.contains(r#"let depth = \"the_tide_before\""#));
 }
+
+/// A conversation that reads files and runs commands, of this budget, in a round each.
+fn reading(told: &mut Told, part: usize) {
+    told.round(
+        "Read",
+        &format!(r#"{{"file_path":"/src/part_{part}.rs"}}"#),
+        &long(&format!("read_{part}"), 40),
+    );
+    told.round(
+        "Bash",
+        &format!(r#"{{"command":"run {part}"}}"#),
+        &long("line", 200),
+    );
+}
+
+#[test]
+fn files_that_are_worked_on_stay_in_their_place_until_the_next_ledger() {
+    let mut told = Told::new(Policy::with_budget(8_000));
+    told.user("mend the harbour");
+    let mut kept = 0;
+    for part in 0..60 {
+        reading(&mut told, part);
+        let before = told.history.epoch().cloned();
+        if let Planned::Epoch(epoch, report) = told.plan() {
+            if let Some(before) = before.filter(|_| !report.major) {
+                assert!(epoch.blocks.starts_with(&before.blocks));
+                kept += usize::from(before.blocks.iter().any(|block| block.working));
+            }
+            told.history.install(epoch);
+        }
+        assert!(told.history.units() <= 8_000);
+    }
+    assert!(kept > 1, "{kept}");
+}
+
+#[test]
+fn a_round_that_is_pinned_is_shown_in_full_though_results_of_it_were_left_out() {
+    let mut told = Told::new(Policy::with_budget(8_000));
+    told.user("mend the harbour");
+    let (large, small) = (
+        call("large", "Read", r#"{"file_path":"/src/large.rs"}"#),
+        call("small", "Read", r#"{"file_path":"/src/small.rs"}"#),
+    );
+    let answers = vec![
+        crate::behaviours::told::answer(&large, Outcome::Ok, &long("large", 1_500)),
+        crate::behaviours::told::answer(&small, Outcome::Ok, &long("small", 20)),
+    ];
+    let round = told.push(calls(vec![large, small]));
+    told.push(crate::behaviours::told::results(answers));
+    let next = |told: &mut Told| {
+        let no = told.history.epoch().map(|epoch| epoch.no);
+        while told.history.epoch().map(|epoch| epoch.no) == no {
+            told.round("Bash", r#"{"command":"run"}"#, &long("line", 200));
+            if let Planned::Epoch(epoch, _) = told.plan() {
+                told.history.install(epoch);
+            }
+        }
+    };
+    next(&mut told);
+    let blocks = &told.history.epoch().unwrap().blocks;
+    assert!(blocks.iter().any(|block| !block.left_out.is_empty()));
+    assert!(told.history.pin(round));
+    next(&mut told);
+    let view = told.history.view();
+    for message in told.history.expand(round) {
+        let shown = view.iter().filter(|one| **one == message).count();
+        assert_eq!(shown, 1);
+    }
+}
+
+#[test]
+fn a_result_that_is_little_too_long_loses_little() {
+    let mut told = Told::new(Policy {
+        single_result: 1_000,
+        ..Policy::default()
+    });
+    told.user("read it");
+    let line = |at: u32| format!("line {at} of the tide table\n");
+    let (mut text, mut lines) = (String::new(), 0);
+    while text_units(&text) < 1_050 {
+        text.push_str(&line(lines));
+        lines += 1;
+    }
+    let units = text_units(&text);
+    told.round("Read", r#"{"file_path":"/src/tide.rs"}"#, &text);
+    let view: Vec<String> = told
+        .history
+        .view()
+        .iter()
+        .map(|one| one.to_json())
+        .collect();
+    let view = view.join("\n");
+    let shown = (0..lines).filter(|at| view.contains(line(*at).trim_end()));
+    let lost = lines - shown.count() as u32;
+    // What is over, as much again for the words about it, and the mark.
+    assert!(
+        lost > 0 && lost * units / lines < 2 * (units - 1_000) + 40,
+        "{lost} of {lines}"
+    );
+}

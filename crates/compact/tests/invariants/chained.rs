@@ -151,9 +151,7 @@ fn monotone(held: Option<&Epoch>, next: &Epoch, major: bool) -> Result<(), Strin
     if next.cut_seq < held.cut_seq || next.no <= held.no {
         return Err(format!("{} after {}", next.cut_seq, held.cut_seq));
     }
-    // Which files are shown is chosen anew by each epoch.
-    let digests = held.blocks.iter().filter(|block| !block.working);
-    let mut kept = digests.zip(&next.blocks);
+    let mut kept = held.blocks.iter().zip(&next.blocks);
     if !major && !kept.all(|(then, now)| then == now) {
         return Err("a minor epoch changed a block".to_owned());
     }
