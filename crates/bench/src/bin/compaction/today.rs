@@ -19,7 +19,8 @@ pub(crate) struct Today {
 /// The recorded sessions.
 pub(crate) const RECORDED: Today = Today {
     missed_edits: 42,
-    needs: 0.9643,
+    // 108 of 112, not rounded up.
+    needs: 0.9642,
     hit: 0.9633,
     tokens: 18_803_344,
     cost: 2_713_621.0,
