@@ -17,15 +17,41 @@ use crate::view;
 /// does not know that anything came before.
 const DIGESTS: u64 = 15;
 
+/// A percentage that depends on the room: digests that are too short name too little.
+struct Share {
+    /// With [`SCARCE`] or less.
+    small: u64,
+    /// With [`AMPLE`] or more.
+    large: u64,
+}
+
+/// Room in which files take away what digests need, and room in which they do not.
+const SCARCE: u64 = 15_000;
+const AMPLE: u64 = 25_000;
+
+impl Share {
+    fn percent(&self, room: u64) -> u64 {
+        let missing = AMPLE - room.clamp(SCARCE, AMPLE);
+        let all = AMPLE - SCARCE;
+        (self.small * missing + self.large * (all - missing)) / all
+    }
+}
+
 /// Percent of what the budget leaves beside pinned messages that files have which are being worked on.
-const WORKING: u64 = 30;
+const WORKING: Share = Share {
+    small: 15,
+    large: 30,
+};
 
 /// Percent of what is left of that for what one epoch adds: what it shows stays until the next ledger.
 const WORKING_EACH: u64 = 60;
 
 /// Percent of the low mark that blocks and tail have after a major epoch. What is left of it is for the
 /// blocks of minor epochs: those leave the cached prefix alone.
-const MAJOR: u64 = 60;
+const MAJOR: Share = Share {
+    small: 100,
+    large: 60,
+};
 
 /// The part of what the budget leaves that a new digest has at least.
 const LEAST: u64 = 20;
@@ -211,7 +237,7 @@ impl<'a> Planner<'a> {
             return WorkingFiles::default();
         }
         let (usable, _) = self.aim(attempt.cut);
-        let left = (usable * WORKING / 100).saturating_sub(held);
+        let left = (usable * WORKING.percent(self.room) / 100).saturating_sub(held);
         let is_shown = |at: &usize| {
             let is_held = !attempt.major && self.history.frame.kept.contains(at);
             is_held || self.bounds.pinned.contains(at)
@@ -257,7 +283,7 @@ impl<'a> Planner<'a> {
     fn cut(&self, furthest: usize) -> usize {
         let furthest = furthest.max(self.bounds.held);
         let (_, low) = self.aim(furthest);
-        let low = low * MAJOR / 100;
+        let low = low * MAJOR.percent(self.room) / 100;
         let target = low * self.history.policy.tail_share.min(100) / 100;
         let mut cut = furthest;
         let mut units = self.tail(cut);
@@ -292,7 +318,7 @@ impl<'a> Planner<'a> {
             return None;
         }
         let (usable, most) = self.aim(cut);
-        let low = most * MAJOR / 100;
+        let low = most * MAJOR.percent(self.room) / 100;
         let blocks: u64 = old.iter().map(|block| block.units).sum();
         let held_in_full = if major { 0 } else { self.held_in_full() };
         let from = if major { 0 } else { self.bounds.held };
