@@ -51,15 +51,29 @@ const ARROWS: &[Arrows] = &[
         modules: &[
             (
                 "server",
-                &["api", "app", "config", "net", "routes", "service"],
+                &[
+                    "api", "app", "config", "net", "routes", "service", "webhooks",
+                ],
             ),
             ("routes", &["api", "app", "auth", "health", "net"]),
             ("health", &["app", "net"]),
             (
                 "api",
-                &["app", "auth", "net", "service", "upstreams", "config"],
+                &[
+                    "app",
+                    "auth",
+                    "net",
+                    "service",
+                    "upstreams",
+                    "webhooks",
+                    "config",
+                ],
             ),
-            ("app", &["net", "service", "upstreams", "mcp", "config"]),
+            (
+                "app",
+                &["net", "service", "upstreams", "mcp", "webhooks", "config"],
+            ),
+            ("webhooks", &["service", "config"]),
             ("net", &["config"]),
             ("auth", &["config"]),
             ("service", &["config"]),

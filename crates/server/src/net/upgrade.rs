@@ -60,7 +60,7 @@ pub(super) fn upgrade(connection: &Arc<TrackedConnection>) -> (Upgrade, Upgraded
 }
 
 impl Upgraded {
-    /// Wait until nobody holds the connection.
+    /// Wait until the WebSocket has ended, or the connection did not become one.
     pub(super) async fn ended(&mut self) {
         // Nothing is ever sent.
         while self.open.recv().await.is_some() {}

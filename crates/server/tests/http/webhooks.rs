@@ -279,7 +279,7 @@ async fn an_event_outlives_its_server() {
     let store = scratch.sqlite("store.db");
     let file = |address| upstream_table(&upstream) + &webhook("hook", address, "");
     let server = serve(&file(nowhere), &store).await;
-    // One ends while nobody listens, the other one with the next server.
+    // One ends while no receiver listens, the other one with the next server.
     let ended = begin(&server, &json!({"model": "demo"})).await;
     gate.close();
     let left = begin(&server, &json!({})).await;

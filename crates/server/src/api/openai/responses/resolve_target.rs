@@ -53,13 +53,10 @@ pub(crate) async fn resolve_target(
     host.listed
         .extend(host.lists.iter().map(|list| list.label.clone()));
     host.tools = served.names;
-    build_target(
-        app,
-        &route,
-        host,
-        served.tools,
-        UnsupportedCheck::New(input),
-    )
+    let check = UnsupportedCheck::New(input);
+    let mut target = build_target(app, &route, host, served.tools, check)?;
+    without_model(app, &mut target)?;
+    Ok(target)
 }
 
 /// Whether a request is checked for what cannot be carried out.
@@ -85,6 +82,7 @@ pub(crate) async fn resolve_stored(
         served.tools,
         UnsupportedCheck::Stored,
     )?;
+    without_model(app, &mut target)?;
     if let Some(item) = &host.compaction_item {
         set_compaction_answer(app, &mut target, item.clone())?;
     }
@@ -182,17 +180,21 @@ fn build_target(
             upstream.name
         ))
     })?;
-    let mut target = ResolvedTarget {
+    Ok(ResolvedTarget {
         agent,
         options,
         upstream,
         host,
         message_store: message_store.filter(|_| request.store()),
-    };
-    if !request.generate() {
-        set_answer(app, &mut target, Vec::new())?;
+    })
+}
+
+/// Have a run without `generate` answer with nothing instead of calling a model.
+fn without_model(app: &App, target: &mut ResolvedTarget) -> Result<(), ApiError> {
+    match target.host.request.generate() {
+        true => Ok(()),
+        false => set_answer(app, target, Vec::new()),
     }
-    Ok(target)
 }
 
 /// The instructions of the agent and those of the request.
