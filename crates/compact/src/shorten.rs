@@ -89,19 +89,19 @@ impl Parts<'_> {
         let whole = self.whole;
         let error = self.error.map_or(0, |line| tokens::text_units(line).into());
         let room = self.room.saturating_sub(error).max(8);
-        // Where little is left out, little needs to be said about it.
-        let about = (room * 25 / 100).min(self.units.saturating_sub(room) / 2);
-        let ends = room - about;
         let head = at_line_end(text::start(
             whole,
-            self.bytes(ends * 2 / 3 + self.more * 2 / 3),
+            self.bytes(room * 50 / 100 + self.more * 2 / 3),
         ));
-        let tail = at_line_start(text::end(whole, self.bytes(ends / 3 + self.more / 4)));
+        let tail = at_line_start(text::end(
+            whole,
+            self.bytes(room * 25 / 100 + self.more / 4),
+        ));
         let middle = whole
             .get(head.len()..whole.len().saturating_sub(tail.len()))
             .unwrap_or_default();
         let mut found = errors::lines(middle, 3, ERROR_LINE);
-        let mut left = self.bytes(about * 2 / 5);
+        let mut left = self.bytes(room * 10 / 100);
         found.retain(|line| {
             let fits = line.len() <= left || self.error == Some(line);
             left = left.saturating_sub(line.len());
@@ -133,7 +133,7 @@ impl Parts<'_> {
             out.push_str(&line);
             out.push('\n');
         }
-        let names = names::salient(middle, about * 3 / 5);
+        let names = names::salient(middle, room * 15 / 100);
         if !names.is_empty() {
             out.push_str("[names left out: ");
             out.push_str(&names.join(", "));
