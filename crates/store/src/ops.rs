@@ -64,6 +64,10 @@ pub struct Begin {
     pub input: Vec<NewItem>,
     /// What the layer above needs to go on with the run, an object with a version of its own.
     /// Stored once for each distinct content.
+    ///
+    /// Its member `listed`, an object with the texts `agent` and `model`, is what
+    /// [`ThreadFilter`](crate::ThreadFilter) knows the turn by. Its member `later`, messages that are
+    /// stored as items of the run afterwards, goes when one of its items is redacted.
     pub request: Option<RawJson>,
     /// The key under which it is made once.
     pub key: Option<Idempotency>,

@@ -2,7 +2,7 @@
 
 use throughline_model::json::RawJson;
 
-use crate::{Millis, NodeId, Position, ThreadId, Version};
+use crate::{Millis, NodeId, Position, RunState, ThreadId, Version};
 
 /// A protocol's name for a thread: a conversation id, an A2A context id. Unique in its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,6 +148,28 @@ pub struct ThreadFilter {
     pub touched_from: Option<Millis>,
     /// Only threads touched before this time.
     pub touched_before: Option<Millis>,
+    /// Only threads that were opened at or after this time.
+    pub created_from: Option<Millis>,
+    /// Only threads that were opened before this time.
+    pub created_before: Option<Millis>,
+    /// Only threads whose title contains this text, in letters of either case.
+    pub title: Option<String>,
+    /// Only threads whose newest turn is of this agent: the `agent` that its request is
+    /// [listed](crate::Begin::request) under.
+    pub agent: Option<String>,
+    /// Only threads whose newest turn is of this model, named as the request is listed or without
+    /// the upstream: `anthropic/claude-x` is found by that and by `claude-x`.
+    pub model: Option<String>,
+    /// Only threads whose newest run is in one of these states; any thread if there are none. The
+    /// newest run is that of the head, or a later one that is not settled or published nothing.
+    pub states: Vec<RunState>,
+}
+
+impl ThreadFilter {
+    /// Whether threads are chosen by what their newest turn was asked of.
+    pub(crate) fn asks_for_turn(&self) -> bool {
+        self.agent.is_some() || self.model.is_some()
+    }
 }
 
 /// One page of a listing.

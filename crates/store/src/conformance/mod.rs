@@ -20,6 +20,7 @@ mod edges;
 mod fixture;
 mod imports;
 mod leases;
+mod listings;
 mod messages;
 mod modes;
 mod queues;
@@ -84,6 +85,12 @@ cases! {
     threads::the_thread_that_moved_last_comes_first,
     /// Listings page by last touch and filter.
     threads::listings_page_and_filter,
+    /// Threads are found by a part of their title, and by when they were opened.
+    listings::threads_are_found_by_title_and_age,
+    /// Threads are found by the agent and the model of their newest turn.
+    listings::threads_are_found_by_their_newest_turn,
+    /// Threads are found by the state of their newest run.
+    listings::threads_are_found_by_the_state_of_their_newest_run,
     /// Another tenant sees nothing.
     threads::another_tenant_sees_nothing,
     /// A place leads to what its own tenant has there.

@@ -8,7 +8,7 @@ use crate::{
     ThreadFilter, ThreadId, ThreadPatch, Version,
 };
 
-fn raw(text: &str) -> RawJson {
+pub(super) fn raw(text: &str) -> RawJson {
     RawJson::new(text).unwrap()
 }
 

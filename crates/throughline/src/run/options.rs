@@ -99,6 +99,9 @@ pub struct RunOptions {
     /// once for each distinct content. With it the host makes the other options again, and none of
     /// them are stored.
     pub host: Option<RawJson>,
+    /// The agent that listings of threads know the run by. Without it that is the name of the agent that
+    /// makes the run; with `host` there is none.
+    pub listed_agent: Option<String>,
 }
 
 impl fmt::Debug for RunOptions {

@@ -21,6 +21,7 @@ mod inspect;
 mod items;
 mod journal;
 mod lease;
+mod newest_runs;
 mod publish;
 mod read;
 mod schema;

@@ -104,7 +104,7 @@ impl Transaction<'_> {
         let mut next = None;
         for (key, row) in self.tables.recent.range((Bound::Included(from), end)).rev() {
             let thread = self.tables.thread_row(*row)?;
-            if !thread.fits(filter) {
+            if !self.fits(thread, filter) {
                 continue;
             }
             if found.len() == limit {
@@ -214,13 +214,6 @@ pub(super) enum Aliases {
 }
 
 impl ThreadRow {
-    fn fits(&self, filter: &ThreadFilter) -> bool {
-        let kind = filter.alias_kind.as_ref();
-        let meta = self.meta.as_ref().map(RawJson::value);
-        kind.is_none_or(|kind| self.aliases.iter().any(|alias| alias.kind == *kind))
-            && rules::threads::has_meta(meta.as_ref(), filter)
-    }
-
     /// When its time is over.
     fn expires(&self) -> Option<Millis> {
         Some(self.touched.saturating_add(self.keep?))

@@ -167,6 +167,7 @@ fn build_target(
             request.compaction(),
         )),
         host: Some(host.to_json()),
+        listed_agent: agent.map(|agent| agent.id.clone()),
         ..RunOptions::default()
     };
     let message_store = agent.and_then(|agent| agent.message_store.clone());

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use throughline_model::json;
 
 use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
+use crate::engines::sqlite::ops::newest_runs::NewestRuns;
 use crate::engines::sqlite::ops::read::Reading;
 use crate::engines::sqlite::rows::find::{
     node_before, node_of, run_to_write, shown_thread, timeline_chain,
@@ -23,7 +24,8 @@ use crate::{
 /// Rows that a filtered listing looks at before it gives back what it has.
 pub(crate) const SCAN_LIMIT: usize = 10_000;
 
-/// Threads, last touched first.
+/// Threads, last touched first: `thread_recent` gives them in this order, `alias_thread` the names of one. The other
+/// conditions are tried on each of at most [`SCAN_LIMIT`] rows; a page token says where the next page goes on.
 pub(crate) fn threads(
     reading: &Reading<'_>,
     filter: &ThreadFilter,
@@ -35,6 +37,7 @@ pub(crate) fn threads(
             "SELECT {THREAD} {NODE} FROM {THREAD_TABLES} WHERE t.tenant=?1 AND t.stage=0 AND t.recent<=?2
              AND (t.touched, t.thread)<(?3, ?4) AND t.touched<?5 AND t.touched>=?6
              AND (?7 IS NULL OR EXISTS(SELECT 1 FROM alias a WHERE a.thread=t.thread AND a.kind=?7))
+             AND t.created>=?8 AND t.created<?9
              ORDER BY t.recent DESC, t.touched DESC, t.thread DESC"
         )
     });
@@ -58,7 +61,10 @@ pub(crate) fn threads(
         int(before),
         int(from),
         &filter.alias_kind,
+        int(filter.created_from.unwrap_or(0)),
+        int(filter.created_before.unwrap_or(u64::MAX)),
     ))?;
+    let mut newest = NewestRuns::new(reading.conn, reading.now, filter);
     let mut last = None;
     let mut scanned = 0;
     while let Some(row) = rows.next()? {
@@ -74,7 +80,10 @@ pub(crate) fn threads(
         });
         let meta = thread.meta.as_deref();
         let meta = meta.and_then(|text| json::parse(text).ok());
-        if rules::threads::has_meta(meta.as_ref(), filter) {
+        if rules::threads::has_title(thread.title.as_deref(), filter)
+            && rules::threads::has_meta(meta.as_ref(), filter)
+            && newest.fit(&thread)?
+        {
             listing.found.push(thread.thread(Vec::new())?);
         }
     }

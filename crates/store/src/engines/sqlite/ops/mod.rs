@@ -12,6 +12,7 @@ pub(super) mod import;
 pub(super) mod journal;
 pub(super) mod lease;
 pub(super) mod lists;
+pub(super) mod newest_runs;
 pub(super) mod open;
 pub(super) mod publish;
 pub(super) mod purge;

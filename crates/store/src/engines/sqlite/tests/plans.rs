@@ -40,6 +40,8 @@ const WALKS: &[(&str, &str)] = &[
     ("SCAN owner", "DELETE FROM owner"),
     // Forks that continue a node, found by an index.
     ("SCAN later", "WITH RECURSIVE later"),
+    // The last nodes of a branch, found by an index, at most so many.
+    ("SCAN lately", "LIMIT ?3) lately"),
     // Only runs that wait are in it.
     ("SCAN waiter", "DELETE FROM waiter WHERE NOT EXISTS"),
 ];
@@ -251,6 +253,12 @@ fn work(f: &Fixture) {
             let filter = ThreadFilter::default();
             let token = s.threads(scope, &filter, None, 1).await.unwrap().next;
             s.threads(scope, &filter, token, 10).await.unwrap();
+            let filter = ThreadFilter {
+                agent: Some("desk".into()),
+                states: crate::RunState::ALL.to_vec(),
+                ..ThreadFilter::default()
+            };
+            s.threads(scope, &filter, None, 10).await.unwrap();
         }
         s.redact(scope, ItemRef { run, no: 1 }, "ada")
             .await

@@ -168,7 +168,7 @@ async fn prepare_and_begin(
         at: anchor(context, &mut loaded, branch, &prepared.settings),
         mode: plan.policy.persistence,
         input: first.items,
-        request: first.carried_on.into_request(plan.request.clone()),
+        request: Some(first.carried_on.into_request(plan.request.clone())),
         key: plan.key.clone(),
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: first.dequeue.clone(),

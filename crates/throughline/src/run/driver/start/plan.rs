@@ -52,14 +52,14 @@ pub(crate) struct Plan {
     pub(crate) expected_head: ExpectedHead,
     /// Whether it was logged that the service keeps a history that another owner keeps.
     pub(crate) warned: bool,
-    /// What is stored with the run for a worker that resumes it; none if all of it is the agent's.
-    pub(crate) request: Option<RawJson>,
+    /// What is stored with the run: for a worker that resumes it, and for listings.
+    pub(crate) request: RawJson,
 }
 
 impl Plan {
     /// The plan of a new run.
     pub(crate) fn new(agent: &AgentSetup, options: RunOptions) -> Result<Self, RunError> {
-        let request = write(&options);
+        let request = write(agent, &options);
         let names_no_limits = options.limits.is_none();
         let limits = options.limits.unwrap_or_else(|| agent.limits.clone());
         limits.check().map_err(RunError::Limits)?;
@@ -204,8 +204,26 @@ fn effort(effort: Effort) -> &'static str {
     }
 }
 
+/// What listings of threads know a run by: `agent`, and `model` as `UPSTREAM/MODEL`.
+fn write_listed(mut object: ObjectWriter<'_>, agent: &AgentSetup, options: &RunOptions) {
+    let own = options.host.is_none().then_some(agent.name.as_str());
+    if let Some(name) = options.listed_agent.as_deref().or(own) {
+        object.str("agent", name);
+    }
+    let abilities = agent.client.abilities();
+    let model = [&options.model, &agent.model, &abilities.model];
+    let model = model.into_iter().find_map(Option::as_deref);
+    let words = [
+        Some(abilities.upstream.as_str()).filter(|name| !name.is_empty()),
+        model,
+    ];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    object.str("model", &words.join("/"));
+    object.end();
+}
+
 /// The options as they are stored with a run. Tools and providers are code, and come from the agent.
-fn write(options: &RunOptions) -> Option<RawJson> {
+fn write(agent: &AgentSetup, options: &RunOptions) -> RawJson {
     let RunOptions {
         tools: _,
         providers: _,
@@ -229,24 +247,15 @@ fn write(options: &RunOptions) -> Option<RawJson> {
         expected_head: _,
         run: _,
         host,
+        listed_agent: _,
     } = options;
-    if let Some(host) = host {
-        return Some(RawJson::object(|object| {
-            object.number("v", 1).raw("host", host.get());
-        }));
-    }
-    let plain = *choice == ToolChoice::Auto
-        && hosted.is_empty()
-        && settings.is_none()
-        && model.is_none()
-        && limits.is_none()
-        && how.is_none()
-        && instructions.is_none();
-    if plain {
-        return None;
-    }
-    Some(RawJson::object(|object| {
+    RawJson::object(|object| {
         object.number("v", 1);
+        write_listed(ObjectWriter::new(object.key("listed")), agent, options);
+        if let Some(host) = host {
+            object.raw("host", host.get());
+            return;
+        }
         match choice {
             ToolChoice::Auto => {}
             ToolChoice::None => drop(object.str("choice", "none")),
@@ -275,7 +284,7 @@ fn write(options: &RunOptions) -> Option<RawJson> {
         if let Some(settings) = settings {
             write_settings(ObjectWriter::new(object.key("settings")), settings);
         }
-    }))
+    })
 }
 
 fn write_hosted(mut object: ObjectWriter<'_>, tool: &ToolDef) {
