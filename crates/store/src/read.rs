@@ -87,6 +87,8 @@ pub struct TreeNode {
     pub last: Position,
     /// Its first item in its run.
     pub first_item: ItemNo,
+    /// How many messages begin in it. Results of one round of tool calls are one message.
+    pub messages: u64,
     /// Whether it is open.
     pub open: bool,
     /// When it was published.

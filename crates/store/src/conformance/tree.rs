@@ -241,6 +241,7 @@ pub(super) async fn the_tree_lists_parents_first(f: &mut Fixture<'_>) {
         assert_eq!(parent(c), (Some(a), 3, 4));
         assert_eq!(parent(d), (Some(c), 5, 6));
         for (place, node) in nodes.iter().enumerate() {
+            assert_eq!(node.messages, 2);
             if let Some(parent) = node.parent {
                 assert!(nodes[..place].iter().any(|earlier| earlier.node == parent));
             }

@@ -6,8 +6,9 @@ use std::ops::Bound;
 
 use crate::digest;
 use crate::{
-    CallRef, EventNo, Execution, Flush, ItemNo, Journal, Listing, Millis, NodeId, NodeRecord,
-    Orphan, PageToken, Result, Run, RunFilter, RunId, RunState, StepRecord, ThreadId, TreeNode,
+    CallRef, EventNo, Execution, Flush, ItemKind, ItemNo, Journal, Listing, Millis, NodeId,
+    NodeRecord, Orphan, PageToken, Result, Run, RunFilter, RunId, RunState, StepRecord, ThreadId,
+    TreeNode,
 };
 
 use super::read::state_of;
@@ -200,12 +201,18 @@ impl Transaction<'_> {
     fn tree_node(&self, row: Row, timeline: &Timeline, node: &Node) -> Result<TreeNode> {
         let parent = timeline.parent_of(row, node.first);
         let parent = parent.map(|at| self.tables.node(at)).transpose()?;
+        let count = u32::try_from(node.last - node.first).unwrap_or(u32::MAX);
+        let last = node.first_item.saturating_add(count);
+        let run = self.tables.run_of(node)?;
+        let begins = |no: &u32| self.tables.kind_of(run, *no) == Some(ItemKind::Message);
+        let messages = (node.first_item..=last).filter(begins).count() as u64;
         Ok(TreeNode {
             node: node.id,
             parent: parent.map(|parent| parent.id),
             first: node.first,
             last: node.last,
             first_item: node.first_item,
+            messages,
             open: node.open,
             created: node.created,
         })

@@ -298,6 +298,15 @@ impl TenantTables {
         }
     }
 
+    /// What an item of a run is.
+    pub(super) fn kind_of(&self, run: &RunRow, no: u32) -> Option<ItemKind> {
+        match &self.said(run.item(no)?)?.what {
+            StoredContent::Present(said) | StoredContent::Redacted(said, _) => Some(said.kind),
+            StoredContent::Repeat(_) => None,
+            StoredContent::Gap => Some(ItemKind::Gap),
+        }
+    }
+
     pub(super) fn tokens(&self, item: &ItemRow) -> u32 {
         match self.said(item).map(|item| &item.what) {
             Some(StoredContent::Present(said) | StoredContent::Redacted(said, _)) => said.tokens,

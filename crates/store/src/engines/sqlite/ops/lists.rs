@@ -12,12 +12,12 @@ use crate::engines::sqlite::rows::find::{
     node_before, node_of, run_to_write, shown_thread, timeline_chain,
 };
 use crate::engines::sqlite::rows::nodes::minute;
-use crate::engines::sqlite::rows::sql::prepare;
+use crate::engines::sqlite::rows::sql::{one, prepare};
 use crate::engines::sqlite::rows::{
-    NODE, NODE_TABLES, NodeRow, OPEN, THREAD, THREAD_TABLES, ThreadRow, int,
+    NODE, NODE_TABLES, NodeRow, OPEN, THREAD, THREAD_TABLES, ThreadRow, int, num,
 };
 use crate::{
-    Authority, Listing, Millis, NodeId, Orphan, PageToken, Result, RunId, Tenant, Thread,
+    Authority, ItemKind, Listing, Millis, NodeId, Orphan, PageToken, Result, RunId, Tenant, Thread,
     ThreadFilter, ThreadId, TreeNode, rules,
 };
 
@@ -166,12 +166,27 @@ fn nodes(
                 first: row.first,
                 last: row.last,
                 first_item: row.item_lo,
+                messages: messages(conn, &row)?,
                 open: row.flags & OPEN != 0,
                 created: row.created,
             });
         }
     }
     Ok(nodes)
+}
+
+/// How many messages begin in a node.
+fn messages(conn: &Connection, node: &NodeRow) -> OpResult<u64> {
+    // By `item_at`; the bodies of the rows are not read.
+    let sql = "SELECT count(*) FROM item WHERE run=? AND no BETWEEN ? AND ? AND kind & 15=?";
+    let key = (
+        node.run,
+        node.item_lo,
+        node.item_hi(),
+        ItemKind::Message.code(),
+    );
+    let count: Option<i64> = one(conn, sql, key, |row| row.get(0))?;
+    Ok(count.map_or(0, num))
 }
 
 /// Runs whose owners are gone.
