@@ -15,6 +15,7 @@ mod policy;
 mod recorder;
 mod scoped_store;
 mod service_state;
+mod tail;
 mod threads;
 mod vendor_copies;
 mod view_settings;
@@ -37,5 +38,6 @@ pub use policy::{
 pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
 pub(crate) use scoped_store::ScopedStore;
 pub(crate) use service_state::{last_message, note_service};
+pub use tail::{Tail, TailStart};
 pub use threads::{OwnerError, Threads};
 pub use vendor_copies::{CopyOutcome, Deleted, VendorCopy};
