@@ -1,6 +1,6 @@
 //! Digests over what is stored: 16 bytes of BLAKE3, over the plain bytes.
 
-use crate::{ImportItem, ItemContent, ItemRef, NodeId, RunId, Tenant};
+use crate::{ImportItem, ItemContent, ItemRef, NodeId, Redaction, RunId, Tenant};
 
 /// A digest.
 pub(crate) type Digest = [u8; 16];
@@ -46,6 +46,24 @@ pub(crate) fn imported(tenant: &Tenant, at: ItemRef, item: &ImportItem) -> Diges
         ImportItem::Content(said) | ImportItem::Redacted(said, _) => self::item(tenant, at, said),
         ImportItem::Gap => gap(tenant, at),
     }
+}
+
+/// The digest of a redaction: who, when and what is left, bound to the place.
+pub(crate) fn redaction(tenant: &Tenant, at: ItemRef, redaction: &Redaction) -> Digest {
+    let mut hasher = start(b"redaction", tenant);
+    hasher.update(at.run.as_bytes());
+    hasher.update(&at.no.to_le_bytes());
+    hasher.update(&redaction.at.to_le_bytes());
+    hasher.update(&(redaction.by.len() as u64).to_le_bytes());
+    hasher.update(redaction.by.as_bytes());
+    hasher.update(
+        redaction
+            .left
+            .as_ref()
+            .map_or("", |left| left.get())
+            .as_bytes(),
+    );
+    short(&hasher)
 }
 
 /// The digest of a place kept for a result that never came.

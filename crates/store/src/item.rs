@@ -7,6 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use throughline_model::json::RawJson;
 use throughline_model::stored::StoredError;
 use throughline_model::{Body, Content, Message, Role, Source, tokens};
 
@@ -238,6 +239,16 @@ pub struct Redaction {
     pub by: String,
     /// When.
     pub at: Millis,
+    /// What is left of the message, in its stored form: marks in place of contents, and the ids that pair
+    /// calls with results. `None` if an earlier version removed it, which left nothing.
+    pub left: Option<RawJson>,
+}
+
+/// The role of a message of which nothing is left.
+const NOTHING_LEFT: &str = "redacted";
+
+fn is_nothing_left(role: &Role) -> bool {
+    matches!(role, Role::Other(role) if &**role == NOTHING_LEFT)
 }
 
 /// A stored item as it is read.
@@ -296,7 +307,10 @@ impl Item {
     pub fn message(&self) -> Result<Message, StoredError> {
         let mut message = match &self.body {
             Ok(body) => body::unpack(body)?,
-            Err(_) => Message::new(Role::Other("redacted".into()), Vec::new()),
+            Err(Redaction {
+                left: Some(left), ..
+            }) => Message::from_json(left.get())?,
+            Err(_) => Message::new(Role::Other(NOTHING_LEFT.into()), Vec::new()),
         };
         if let Some(source) = self.source() {
             message.source = Some(source);
@@ -335,7 +349,7 @@ fn assemble(items: &[Item], first: Position) -> Result<Vec<Entry>, (usize, Store
         // before. After a gap in the first place of a round, that one is the model's.
         let round = entries.last_mut().filter(|before| {
             before.at.run == item.at.run
-                && (before.message.role == Role::Tool || before.redacted.is_some())
+                && (before.message.role == Role::Tool || is_nothing_left(&before.message.role))
         });
         match (item.kind, round) {
             (ItemKind::Gap, _) => {}

@@ -79,6 +79,12 @@ pub struct Begin {
     pub takes: Vec<CallRef>,
     /// What the caller takes for granted of the thread, if it has not read it just now.
     pub expects: Option<Expects>,
+    /// How many redactions its tenant had had when the messages that it goes on from were read
+    /// ([`Opened::redactions`](crate::Opened::redactions)); another number is [`Error::Changed`], because they may
+    /// say what was removed since.
+    ///
+    /// [`Error::Changed`]: crate::Error::Changed
+    pub redactions: Option<u64>,
 }
 
 /// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and a caller that
@@ -105,6 +111,7 @@ impl Begin {
             dequeue: Vec::new(),
             takes: Vec::new(),
             expects: None,
+            redactions: None,
         }
     }
 }

@@ -37,6 +37,9 @@ pub struct Opened {
     pub queued: u64,
     /// The first run in the thread's wait queue: the next that may begin at its head.
     pub next: Option<RunId>,
+    /// How many redactions its tenant has had: messages that were read when there were fewer may say what
+    /// was removed since.
+    pub redactions: u64,
 }
 
 /// Which messages of a branch to read.

@@ -6,6 +6,9 @@ use throughline_model::json::{ObjectWriter, RawJson};
 use throughline_model::stored::{Fields, StoredError};
 use throughline_model::{Path, json};
 
+/// Providers with names like this are not the application's: the library keeps state of its own there.
+const RESERVED: &str = "throughline.";
+
 /// The id under which a vendor keeps the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServiceId {
@@ -114,6 +117,15 @@ impl State {
     /// Set how the history is shown; `None` shows all of it.
     pub fn set_compaction(&mut self, compaction: Option<RawJson>) {
         self.compaction = compaction.map(Arc::new);
+    }
+
+    /// The same without what was derived from messages to show them: the compaction, and what the library
+    /// keeps itself among the providers. What context providers keep is the application's and stays.
+    pub(crate) fn without_derived(mut self) -> Self {
+        self.compaction = None;
+        self.providers
+            .retain(|(name, _)| !name.starts_with(RESERVED));
+        self
     }
 
     /// Whether the history is shown as another state shows it. Cheaper than comparing the texts.

@@ -126,6 +126,7 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
     let redaction = Redaction {
         by: "ada".into(),
         at: 700,
+        left: throughline_model::json::RawJson::new(&Message::user("[redacted]").to_json()).ok(),
     };
     branch
         .items

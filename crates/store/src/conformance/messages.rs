@@ -266,7 +266,7 @@ pub(super) async fn a_redacted_body_is_gone(f: &mut Fixture<'_>) {
             .open(&f.scope, &At::Thread(id.clone()), 10)
             .await
             .unwrap();
-        assert_eq!(texts(&opened.entries), ["", "kept", ""]);
+        assert_eq!(texts(&opened.entries), ["[redacted]", "kept", "[redacted]"]);
         let redaction = opened.entries[0].redacted.clone().unwrap();
         assert_eq!(redaction.by, "ada");
         assert_eq!(opened.entries[2].redacted, Some(redaction));

@@ -24,6 +24,7 @@ mod listings;
 mod messages;
 mod modes;
 mod queues;
+mod redactions;
 mod refusals;
 mod remote_calls;
 mod repeats;
@@ -217,6 +218,14 @@ cases! {
     messages::large_bodies_come_back,
     /// A redacted body is gone everywhere and says so.
     messages::a_redacted_body_is_gone,
+    /// What is left of a redacted round of calls still pairs calls with results.
+    redactions::what_is_left_pairs_calls_with_results,
+    /// What was derived from a redacted message is gone from its branches, and from no other.
+    redactions::what_was_derived_goes_with_the_message,
+    /// What else of a run says the words of its items goes with them.
+    redactions::approvals_and_requests_say_nothing_more,
+    /// A run does not go on from messages that were read before a redaction.
+    redactions::a_run_does_not_go_on_from_what_was_removed,
     /// What is redacted is not told by the events of its run either.
     messages::a_redacted_answer_is_gone_from_the_events,
     /// Items added by hand.

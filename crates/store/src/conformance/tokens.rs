@@ -189,6 +189,7 @@ pub(super) async fn an_imported_item_keeps_its_count(f: &mut Fixture<'_>) {
     let redaction = Redaction {
         by: "ada".to_owned(),
         at: 1,
+        left: None,
     };
     let import = ImportNode {
         node,

@@ -131,6 +131,17 @@ pub(crate) fn unchanged(thread: &ThreadId, is_same: bool) -> Result<()> {
     Ok(())
 }
 
+/// Nothing was redacted since the caller read the messages that it goes on from. `seen` and `current` count
+/// the redactions of the tenant.
+pub(crate) fn unredacted(thread: &ThreadId, seen: Option<u64>, current: u64) -> Result<()> {
+    match seen {
+        Some(seen) if seen != current => Err(Error::Changed {
+            thread: thread.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// A call that a run takes over from another one.
 pub(crate) struct TakenCall {
     /// `None` if the store holds a state that this version does not know.

@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod items;
 pub(crate) mod lease;
 pub(crate) mod publish;
+pub(crate) mod redact;
 pub(crate) mod remote_call;
 pub(crate) mod step;
 pub(crate) mod threads;

@@ -12,7 +12,7 @@ use super::format::{
 use super::write::{hex, item_kind, moved_by, run_kind};
 use crate::{
     Alias, ItemKind, ItemRef, Mode, MovedBy, NewThread, Redaction, RunId, RunKind, RunState, State,
-    ThreadId,
+    ThreadId, rules,
 };
 
 /// Why a line cannot be read, and where in it.
@@ -240,7 +240,13 @@ fn item(fields: &mut Fields<'_, '_>) -> Result<ItemLine, Fault> {
                 at: inner
                     .number("at")?
                     .ok_or_else(|| inner.missing("at", "a whole number"))?,
+                left: inner.raw("left"),
             };
+            let left = redaction.left.as_ref().map(rules::redact::is_left);
+            if !left.transpose()?.unwrap_or(true) {
+                let why = "it holds more than the marks of a redaction";
+                return Err(Fault::new("redacted.left", why));
+            }
             nothing_else(inner, "redacted")?;
             What::Redacted {
                 kind,

@@ -97,6 +97,16 @@ fn all_lines() -> Vec<Line> {
             redaction: Redaction {
                 by: "ada".into(),
                 at: 5,
+                left: None,
+            },
+        }),
+        item(What::Redacted {
+            kind: ItemKind::Message,
+            source: None,
+            redaction: Redaction {
+                by: "ada".into(),
+                at: 5,
+                left: RawJson::new(&Message::user("[redacted]").to_json()).ok(),
             },
         }),
         item(What::Gap),

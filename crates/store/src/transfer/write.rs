@@ -113,6 +113,9 @@ fn item(object: &mut ObjectWriter<'_>, item: &ItemLine) {
             }
             let mut redacted = ObjectWriter::new(object.key("redacted"));
             redacted.str("by", &redaction.by).number("at", redaction.at);
+            if let Some(left) = &redaction.left {
+                redacted.raw("left", left.get());
+            }
             redacted.end();
         }
         What::Gap => {}

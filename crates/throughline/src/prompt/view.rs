@@ -39,6 +39,8 @@ pub struct View {
     /// The compacted view of a long history, for the next run.
     compacted: Option<Box<Compacted>>,
     bookkeeping: Bookkeeping,
+    /// How many redactions the tenant had had when the messages were read.
+    redactions: u64,
 }
 
 /// The memory of renderers and tool histories besides texts: ids, groups, names, facts. Counting it
@@ -102,6 +104,17 @@ impl View {
         view
     }
 
+    /// The same, read when the tenant had had so many redactions. A view that says fewer than the store may
+    /// show what was removed since.
+    pub(crate) fn as_of(self, redactions: u64) -> Self {
+        Self { redactions, ..self }
+    }
+
+    /// How many redactions the tenant had had when the messages were read.
+    pub(crate) fn redactions(&self) -> u64 {
+        self.redactions
+    }
+
     /// The messages, oldest first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
@@ -157,6 +170,7 @@ impl View {
             kept: Mutex::new(kept.clone()),
             compacted: self.compacted.as_deref().map(|one| Box::new(one.fork())),
             bookkeeping: self.bookkeeping,
+            redactions: self.redactions,
         }
     }
 

@@ -241,7 +241,10 @@ impl Thread {
             _ => Position::Head,
         };
         let entries = std::mem::take(&mut opened.entries);
-        let held = cached.unwrap_or_else(|| CachedHistory::new(View::new(messages(entries))));
+        let held = cached.unwrap_or_else(|| {
+            let view = View::new(messages(entries)).as_of(opened.redactions);
+            CachedHistory::new(view)
+        });
         let stored = opened.thread.settings.clone();
         let settings = (settings, stored);
         let held = Some(held);
@@ -257,7 +260,7 @@ impl Thread {
         let held = history_cache.take(node)?;
         let id = known.thread.clone();
         let settings = (settings, known.settings.clone());
-        let found = OpenedAt::known(node, known);
+        let found = OpenedAt::known(node, known, held.view.redactions());
         let place = Position::Node(node);
         Some(Self::stored(
             home.clone(),
@@ -495,8 +498,10 @@ impl Shared {
         };
         let node = found.node();
         let view = match cached {
-            Some(cached) if cached.node == node => cached.view,
-            _ => View::new(self.whole(entries, node).await?),
+            Some(cached) if cached.node == node && cached.view.redactions() == found.redactions => {
+                cached.view
+            }
+            _ => View::new(self.whole(entries, node).await?).as_of(found.redactions),
         };
         Ok(Loaded {
             found: Some(found),

@@ -13,6 +13,7 @@ mod opened_at;
 mod owner;
 mod policy;
 mod recorder;
+mod redact;
 mod scoped_store;
 mod service_state;
 mod tail;
@@ -36,6 +37,7 @@ pub use policy::{
     Parity, Persistence,
 };
 pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
+pub use redact::{MessageName, Redacted};
 pub(crate) use scoped_store::ScopedStore;
 pub(crate) use service_state::{last_message, note_service};
 pub use tail::{Tail, TailStart};

@@ -24,6 +24,8 @@ pub(crate) struct OpenedAt {
     pub(crate) next: Option<RunId>,
     /// What the store must check when a run begins here, because the point was not read.
     pub(crate) expects: Option<Expects>,
+    /// How many redactions the tenant had had when the messages were read.
+    pub(crate) redactions: u64,
 }
 
 /// A node at which a run continues.
@@ -60,8 +62,8 @@ impl CachedNode {
 }
 
 impl OpenedAt {
-    /// The point at which a cached run ended.
-    pub(crate) fn known(node: NodeId, known: CachedNode) -> Self {
+    /// The point at which a cached run ended; `redactions` is as of its messages.
+    pub(crate) fn known(node: NodeId, known: CachedNode, redactions: u64) -> Self {
         Self {
             end: Some(End {
                 node,
@@ -77,6 +79,7 @@ impl OpenedAt {
             expects: Some(Expects {
                 settings: known.settings,
             }),
+            redactions,
         }
     }
 
@@ -107,6 +110,7 @@ impl From<Opened> for OpenedAt {
             queued: opened.queued,
             next: opened.next,
             expects: None,
+            redactions: opened.redactions,
         }
     }
 }

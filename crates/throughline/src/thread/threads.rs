@@ -149,7 +149,10 @@ impl Threads {
         };
         let mut opened = store.open(scope, &at, window).await?;
         let cached = match (history_cache, opened.tip) {
-            (Some(history_cache), Some(tip)) if window == 0 => history_cache.take(tip.node),
+            (Some(history_cache), Some(tip)) if window == 0 => {
+                let held = history_cache.take(tip.node);
+                held.filter(|held| held.view.redactions() == opened.redactions)
+            }
             _ => None,
         };
         if window == 0 && opened.tip.is_some() && cached.is_none() {

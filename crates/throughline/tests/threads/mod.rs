@@ -34,6 +34,7 @@ mod owners;
 mod prefixes;
 mod providers;
 mod queue;
+mod redactions;
 mod run_memory;
 mod same_run;
 mod sequences;

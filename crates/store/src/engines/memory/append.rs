@@ -1,8 +1,5 @@
 //! The writes that start something: begin a run, add items by hand, and how items are stored.
 
-use std::sync::Arc;
-
-use crate::digest;
 use crate::rules;
 use crate::rules::begin::{CurrentHead, Earlier, FoundHead, TakenCall};
 use crate::rules::lease::WorkedTime;
@@ -57,6 +54,7 @@ impl Transaction<'_> {
                 let same = thread.settings == expects.settings && thread.queue.is_empty();
                 rules::begin::unchanged(&thread.id, same)?;
             }
+            rules::begin::unredacted(&thread.id, begin.redactions, self.tables.redactions)?;
         }
         let items = self.items(begin.run, 1, &begin.input)?;
         let inputs = rules::items::after(0, items.len())?;
@@ -77,14 +75,8 @@ impl Transaction<'_> {
         run.version = version;
         run.key = begin.key.clone();
         run.inputs = inputs;
-        run.request = begin.request.as_ref().map(|request| {
-            let digest = digest::request(request.get());
-            let requests = &mut self.tables.requests;
-            let shared = requests
-                .entry(digest)
-                .or_insert_with(|| Arc::new(request.clone()));
-            Arc::clone(shared)
-        });
+        let request = begin.request.clone();
+        run.request = request.map(|request| self.tables.shared_request(request));
         run.add_events(begin.events.as_ref());
         self.base_on(&mut run, base)?;
         let started = self.started(&run)?;

@@ -236,7 +236,9 @@ impl TenantTables {
         }
         if let Some(state) = &node.state {
             let (run, step) = (state.at.run, state.at.step);
-            if digest::state(&self.tenant, run, step, &state.state.to_json()) != state.digest {
+            if digest::state(&self.tenant, run, step, &state.state.to_json())
+                != state.left.unwrap_or(state.digest)
+            {
                 return Err(damaged("its state is not what was stored"));
             }
         }

@@ -1,4 +1,4 @@
-//! Deleting, hiding, redacting, and sweeping up after it.
+//! Deleting and hiding, and sweeping up after it.
 //!
 //! A deleted thread is out of sight at once. Its rows stay in three cases: a node lies on the
 //! branch of something that lives (it is pinned, or a later one of its timeline is), a result was
@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use crate::digest;
-use crate::{ItemNo, ItemRef, Millis, Purged, Redaction, Result, RunId, RunState, ThreadId, rules};
+use crate::{ItemNo, Millis, Purged, Result, RunId, RunState, ThreadId, rules};
 
 use super::Transaction;
 use super::schema::{
-    NodePlace, Row, RunNode, RunRow, Stage, StoredContent, SweepUnit, TenantTables, missing_row,
+    NodePlace, Row, RunNode, RunRow, Stage, StoredContent, SweepUnit, TenantTables,
 };
 
 impl Transaction<'_> {
@@ -77,28 +77,6 @@ impl Transaction<'_> {
         // A key lives as long as what it names.
         if let Some(key) = run.key.take() {
             self.tables.keys.remove(&key.key);
-        }
-        Ok(())
-    }
-
-    pub(super) fn redact(&mut self, at: ItemRef, by: &str) -> Result<()> {
-        let first = self.original(at)?;
-        let redaction = Redaction {
-            by: by.to_owned(),
-            at: self.now,
-        };
-        let item = self
-            .tables
-            .item_mut(first)
-            .ok_or_else(|| missing_row("an item"))?;
-        if let StoredContent::Present(said) = &item.what {
-            item.what = StoredContent::Redacted(said.clone().emptied(), redaction);
-            // The same words may have been sent as events, or stand in the handle of a remote call.
-            let run = self.run_mut(first.run)?;
-            for flush in &mut run.flushes {
-                *flush = flush.emptied();
-            }
-            run.remote = None;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ mod lease;
 mod newest_runs;
 mod publish;
 mod read;
+mod redact;
 mod schema;
 mod tenant_tables;
 #[cfg(test)]

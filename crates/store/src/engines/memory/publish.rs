@@ -252,6 +252,7 @@ impl Transaction<'_> {
                 at: id,
                 digest: digest::state(tenant, id.run, id.step, &state.to_json()),
                 state: state.clone(),
+                left: None,
             })),
         };
         let mut tokens = parent.map_or(0, |parent| parent.tokens);

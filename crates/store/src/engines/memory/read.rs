@@ -72,6 +72,7 @@ impl Transaction<'_> {
             unsettled: None,
             queued: thread.queue.len() as u64,
             next: self.first_waiter(thread),
+            redactions: self.tables.redactions,
         };
         if let Some(holder) = self.tables.holder(thread) {
             opened.unsettled = Some(self.run_view(holder)?);

@@ -71,6 +71,8 @@ pub(super) struct TenantTables {
     pub(super) approval_rows: HashMap<ApprovalId, Row>,
     /// Requests of runs, each content once.
     pub(super) requests: HashMap<Digest, Arc<RawJson>>,
+    /// How many items were redacted.
+    pub(super) redactions: u64,
     /// What waits to be swept away.
     pub(super) sweep: VecDeque<SweepUnit>,
 }
@@ -161,7 +163,10 @@ pub(super) struct Node {
 pub(super) struct StateRow {
     pub(super) at: NodeId,
     pub(super) state: State,
+    /// Of the state as it was published, which digests of nodes cover.
     pub(super) digest: Digest,
+    /// Of what is left of it, if something that was derived from a redacted message was taken out.
+    pub(super) left: Option<Digest>,
 }
 
 pub(super) struct RunRow {

@@ -1,7 +1,11 @@
 //! Finding rows, and which nodes are needed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
+use throughline_model::json::RawJson;
+
+use crate::digest;
 use crate::{ItemNo, ItemRef, NodeId, Position, Result, RunId, RunState, TenantScope, ThreadId};
 
 use super::schema::{
@@ -28,8 +32,16 @@ impl TenantTables {
             approvals: BTreeMap::new(),
             approval_rows: HashMap::new(),
             requests: HashMap::new(),
+            redactions: 0,
             sweep: VecDeque::new(),
         }
+    }
+
+    /// A request of a run, each content once.
+    pub(super) fn shared_request(&mut self, request: RawJson) -> Arc<RawJson> {
+        let digest = digest::request(request.get());
+        let shared = self.requests.entry(digest);
+        Arc::clone(shared.or_insert_with(|| Arc::new(request)))
     }
 
     /// A visible thread.

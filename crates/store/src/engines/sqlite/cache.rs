@@ -58,6 +58,8 @@ pub(super) struct StateAt {
     pub(super) run: i64,
     pub(super) step: u32,
     pub(super) digest: Digest,
+    /// That of what is left of it, if something was taken out.
+    pub(super) left: Option<Digest>,
 }
 
 /// A node as something to go on from.

@@ -19,8 +19,8 @@ use super::ops::publish::PreparedPublish;
 use super::ops::read::Reading;
 use super::ops::steps::PreparedStep;
 use super::ops::{
-    append, approvals, begin, calls, check, import, journal, lists, publish, purge, remote_call,
-    runs, settle, steps, threads, wait_queue,
+    append, approvals, begin, calls, check, import, journal, lists, publish, purge, redact,
+    remote_call, runs, settle, steps, threads, wait_queue,
 };
 use super::rows::find;
 use super::rows::flag;
@@ -287,7 +287,7 @@ impl Engine for Sqlite {
     async fn redact(&self, scope: &TenantScope, item: ItemRef, by: &str) -> Result<()> {
         let (scope, by) = (scope.clone(), by.to_owned());
         self.shared
-            .write(Op::Other, move |tx| threads::redact(tx, &scope, item, &by))
+            .write(Op::Other, move |tx| redact::redact(tx, &scope, item, &by))
             .await
     }
 

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 7;
+pub(super) const VERSION: u32 = 8;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -44,6 +44,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         to: 7,
         sql: REMOTE_CALLS,
+    },
+    Migration {
+        to: 8,
+        sql: REDACTIONS,
     },
 ];
 
@@ -76,6 +80,17 @@ CREATE INDEX waiter_thread ON waiter(thread);
 /// step is stored is out of date; it is overwritten by the next remote call, or goes with its run.
 const REMOTE_CALLS: &str = "
 CREATE TABLE remote_call(run INTEGER PRIMARY KEY, step INTEGER NOT NULL, handle TEXT NOT NULL, digest BLOB NOT NULL) STRICT;
+";
+
+/// `redaction.left`: the digest of the row, and after it what is left of the message as JSON; NULL for what
+/// an earlier version redacted. `state.left`: the digest of the body once something that was derived from a
+/// redacted message was taken out of it; `state.digest` stays that of the state as it was published, because
+/// digests of nodes cover it. `tenant.redactions` counts them, so that a process knows when what it
+/// remembers of messages is out of date.
+const REDACTIONS: &str = "
+ALTER TABLE redaction ADD COLUMN left BLOB;
+ALTER TABLE state ADD COLUMN left BLOB;
+ALTER TABLE tenant ADD COLUMN redactions INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Numbers of timelines are never given twice: a process that remembers one must not meet another. What was

@@ -12,7 +12,7 @@ use crate::engines::sqlite::events::{self, OwnedRun};
 use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
 use crate::engines::sqlite::ops::{approvals, wait_queue};
 use crate::engines::sqlite::rows::find::{
-    any_run, named_node, run_by_key, shown_thread, unsettled,
+    any_run, named_node, redactions, run_by_key, shown_thread, unsettled,
 };
 use crate::engines::sqlite::rows::items::{self, PreparedItem};
 use crate::engines::sqlite::rows::sql::{one, run_sql};
@@ -65,7 +65,12 @@ pub(crate) fn begin(
 ) -> OpResult<Begun> {
     let begin = &prepared.begin;
     let known = tx.known_tenant(scope.tenant())?;
+    let redacted = match begin.redactions {
+        Some(_) => redactions(tx.conn, known)?,
+        None => 0,
+    };
     if let Some(tenant) = known
+        && begin.redactions.is_none_or(|seen| seen == redacted)
         && begin.takes.is_empty()
         && (begin.expects.is_none() || matches!(begin.at, Anchor::Node(_)))
         && let Some(start) = start_from_cache(tx, tenant, begin)?
@@ -84,6 +89,9 @@ pub(crate) fn begin(
         return Ok(begun);
     }
     let start = start_from_rows(tx, scope, known, begin)?;
+    if !matches!(begin.at, Anchor::New { .. }) {
+        rules::begin::unredacted(&start.thread_id, begin.redactions, redacted)?;
+    }
     let tenant = tx.tenant(scope.tenant())?;
     match write(tx, scope.tenant(), tenant, prepared, &start)? {
         Some(started) => Ok(Begun::Started(started)),
@@ -536,7 +544,7 @@ pub(crate) fn free_key(tx: &Tx<'_>, tenant: i64, key: &Idempotency) -> OpResult<
 }
 
 /// The row of a request that the tenant has stored.
-fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> OpResult<Option<i64>> {
+pub(crate) fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> OpResult<Option<i64>> {
     let mut found = None;
     tx.statements
         .query_one(TurnStatement::Request, params![tenant, digest], |row| {
@@ -547,7 +555,13 @@ fn stored_request(tx: &Tx<'_>, tenant: i64, digest: Digest) -> OpResult<Option<i
 }
 
 /// Keep a request that is new to the tenant.
-fn keep_request(tx: &Tx<'_>, tenant: i64, run: i64, digest: Digest, body: &str) -> OpResult<()> {
+pub(crate) fn keep_request(
+    tx: &Tx<'_>,
+    tenant: i64,
+    run: i64,
+    digest: Digest,
+    body: &str,
+) -> OpResult<()> {
     let sql = "INSERT INTO request(tenant, digest, body) VALUES(?,?,?)";
     run_sql(tx.conn, sql, (tenant, digest, body))?;
     let request = tx.conn.last_insert_rowid();

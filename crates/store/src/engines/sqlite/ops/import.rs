@@ -12,6 +12,7 @@ use crate::engines::sqlite::rows::checksum::checksum;
 use crate::engines::sqlite::rows::find::{aliases, any_run, node_of, thread_by_id};
 use crate::engines::sqlite::rows::items::{self, PreparedItem};
 use crate::engines::sqlite::rows::nodes::{Lookahead, NewNode, NewState, insert_node, minute};
+use crate::engines::sqlite::rows::redactions;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{NodeRow, RunRow, SHOWN, flag, int};
 use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
@@ -259,9 +260,7 @@ fn store(tx: &Tx<'_>, live: &mut CachedRun, prepared: &PreparedNode) -> OpResult
         let summary = match (item, given) {
             (Some(item), _) => items::insert(tx, tenant, live.row, at, item, None)?,
             (None, ImportItem::Redacted(said, redaction)) => {
-                let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?)";
-                let values = (live.row, no, &redaction.by, int(redaction.at));
-                run_sql(tx.conn, sql, values)?;
+                redactions::insert(tx.conn, tenant, live.row, at, redaction)?;
                 items::insert_redacted(tx, tenant, live.row, at, said)?
             }
             (None, ImportItem::Gap | ImportItem::Content(_)) => {

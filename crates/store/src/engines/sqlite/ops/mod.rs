@@ -17,6 +17,7 @@ pub(super) mod open;
 pub(super) mod publish;
 pub(super) mod purge;
 pub(super) mod read;
+pub(super) mod redact;
 pub(super) mod remote_call;
 pub(super) mod runs;
 pub(super) mod settle;

@@ -11,7 +11,7 @@ use crate::engines::sqlite::op_error::{OpResult, corrupt, not_found};
 use crate::engines::sqlite::ops::open::{OpenedRows, find};
 use crate::engines::sqlite::rows::branch::{Branch, journal_entries, run_items, stretches};
 use crate::engines::sqlite::rows::find::{
-    aliases, shown_thread, thread_and_node, timeline_chain, unsettled,
+    aliases, redactions, shown_thread, thread_and_node, timeline_chain, unsettled,
 };
 use crate::engines::sqlite::rows::sql::one;
 use crate::engines::sqlite::rows::{NodeRow, flag, num};
@@ -98,6 +98,7 @@ impl<'a> Reading<'a> {
             unsettled,
             queued: queued.map_or(0, num),
             next: next.map(|next| next.run),
+            redactions: redactions(self.conn, self.tenant)?,
         })
     }
 
@@ -142,10 +143,11 @@ impl<'a> Reading<'a> {
 
     /// The state that a node has.
     pub(crate) fn state(&self, at: StateAt) -> OpResult<State> {
-        if let Some(state) = lock(&self.caches.states).get(&at.digest) {
+        let known = at.left.unwrap_or(at.digest);
+        if let Some(state) = lock(&self.caches.states).get(&known) {
             return Ok(state);
         }
-        let sql = "SELECT s.body, s.digest, r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
+        let sql = "SELECT s.body, coalesce(s.left, s.digest), r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
         let found = one(self.conn, sql, (at.run, at.step), |row| {
             Ok((
                 row.get::<_, String>(0)?,

@@ -1,6 +1,5 @@
 //! Threads: making, forking, changing and deleting them, and their queues.
 
-use crate::engines::sqlite::events;
 use crate::engines::sqlite::rows;
 use rusqlite::{Connection, params};
 use throughline_model::json::RawJson;
@@ -9,14 +8,12 @@ use crate::engines::sqlite::op_error::{OpResult, exists, not_found};
 use crate::engines::sqlite::rows::find::{
     aliases, shown_thread, thread_and_node, thread_by_id, thread_by_row,
 };
-use crate::engines::sqlite::rows::items::original;
 use crate::engines::sqlite::rows::nodes::minute;
 use crate::engines::sqlite::rows::sql::{one, prepare, run_sql};
 use crate::engines::sqlite::rows::{NodeRow, SHOWN, int, moved_by_code, num};
 use crate::engines::sqlite::write::job::{CacheUpdate, Tx};
 use crate::{
-    Alias, Fork, ItemRef, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch,
-    rules,
+    Alias, Fork, NewThread, QueueNo, Queued, TenantScope, Thread, ThreadId, ThreadPatch, rules,
 };
 
 /// Refuse names that are taken.
@@ -270,29 +267,4 @@ pub(crate) fn queue(
         }
     }
     Ok(queue)
-}
-
-/// Remove the body of an item.
-pub(crate) fn redact(
-    tx: &mut Tx<'_>,
-    scope: &TenantScope,
-    item: ItemRef,
-    by: &str,
-) -> OpResult<()> {
-    let tenant = tx.known_tenant(scope.tenant())?.unwrap_or(0);
-    let first = original(tx.conn, tenant, item)?;
-    let (run, no) = (first.run, first.at.no);
-    // The first redaction stays.
-    let sql = "INSERT INTO redaction(run, no, by, at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING";
-    if run_sql(tx.conn, sql, (run, no, by, int(tx.now)))? == 1 {
-        run_sql(
-            tx.conn,
-            "UPDATE item SET body=NULL WHERE run=? AND no=?",
-            (run, no),
-        )?;
-        events::redact(tx, run)?;
-        run_sql(tx.conn, "DELETE FROM remote_call WHERE run=?", [run])?;
-        tx.after_commit(CacheUpdate::Erased);
-    }
-    Ok(())
 }

@@ -10,7 +10,7 @@ use crate::engines::sqlite::op_error::{OpError, OpResult, corrupt};
 use crate::engines::sqlite::rows::find::{node_at, node_before, node_on_chain, timeline_chain};
 use crate::engines::sqlite::rows::items::PACKED;
 use crate::engines::sqlite::rows::sql::{one, prepare};
-use crate::engines::sqlite::rows::{NodeRow, int, num};
+use crate::engines::sqlite::rows::{NodeRow, int, num, redactions};
 use crate::item::{Item, located};
 use crate::rules;
 use crate::rules::cursors::Stretch;
@@ -429,14 +429,7 @@ fn body(
     check: bool,
 ) -> OpResult<Result<Arc<[u8]>, Redaction>> {
     let Some(bytes) = &row.body else {
-        let sql = "SELECT by, at FROM redaction WHERE run=? AND no=?";
-        let redaction = one(conn, sql, (row.run, row.at.no), |row| {
-            Ok(Redaction {
-                by: row.get(0)?,
-                at: num(row.get(1)?),
-            })
-        })?;
-        let Some(redaction) = redaction else {
+        let Some(redaction) = redactions::find(conn, tenant, row.run, row.at)? else {
             return Err(corrupt(row.at, "its body is missing and was not redacted"));
         };
         return Ok(Err(redaction));

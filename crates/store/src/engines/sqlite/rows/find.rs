@@ -22,6 +22,13 @@ pub(crate) fn tenant(conn: &Connection, caches: &Caches, tenant: &Tenant) -> OpR
     one(conn, sql, [tenant.as_str()], |row| row.get(0))
 }
 
+/// How many redactions a tenant has had.
+pub(crate) fn redactions(conn: &Connection, tenant: Option<i64>) -> OpResult<u64> {
+    let sql = "SELECT redactions FROM tenant WHERE tenant=?";
+    let count: Option<i64> = one(conn, sql, [tenant.unwrap_or(0)], |row| row.get(0))?;
+    Ok(count.map_or(0, num))
+}
+
 /// The node that starts at a position of a timeline.
 pub(crate) fn node_at(conn: &Connection, tl: i64, first: Position) -> OpResult<Option<NodeRow>> {
     static SQL: LazyLock<String> =

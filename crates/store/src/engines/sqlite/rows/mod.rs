@@ -5,6 +5,7 @@ pub(super) mod checksum;
 pub(super) mod find;
 pub(super) mod items;
 pub(super) mod nodes;
+pub(super) mod redactions;
 pub(super) mod row_map;
 pub(super) mod sql;
 
@@ -85,10 +86,10 @@ pub(crate) struct NodeRow {
 
 /// The columns of a node `n`, its run `r` and its state `s`.
 pub(crate) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
- n.state_run, n.state_step, s.digest, n.units, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step";
+ n.state_run, n.state_step, s.digest, n.units, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step, s.left";
 
 /// How many they are.
-pub(crate) const NODE_COLUMNS: usize = 18;
+pub(crate) const NODE_COLUMNS: usize = 19;
 
 /// The tables of a node, after `FROM`.
 pub(crate) const NODE_TABLES: &str = "node n CROSS JOIN run r ON r.run=n.run
@@ -112,6 +113,7 @@ impl NodeRow {
                 step: row.get(at + 9)?,
                 // A state that is missing shows in the digest of the node.
                 digest: row.get::<_, Option<Digest>>(at + 10)?.unwrap_or_default(),
+                left: row.get(at + 18)?,
             }),
             None => None,
         };

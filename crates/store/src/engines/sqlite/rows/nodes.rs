@@ -115,6 +115,7 @@ pub(crate) fn insert_node(
                 run: live.row,
                 step: of.step,
                 digest: new.digest,
+                left: None,
             })
         }
         None => live.base.and_then(|base| base.state),

@@ -5,6 +5,7 @@ mod costs;
 mod damage;
 mod groups;
 pub(super) mod plans;
+mod redactions;
 mod remote_calls;
 mod shared;
 mod streams;

@@ -177,6 +177,7 @@ async fn prepare_and_begin(
             .found
             .as_ref()
             .and_then(|found| found.expects.clone()),
+        redactions: loaded.found.as_ref().map(|found| found.redactions),
     };
     let started = match write(context, &begin).await? {
         Some(Begun::Started(started)) => started,
