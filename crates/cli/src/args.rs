@@ -18,8 +18,8 @@ pub(crate) use approvals::{Approvals, ApprovalsAnswer, ApprovalsList};
 pub(crate) use compact::{Compact, Strategy, TokenCount, View, Vocabulary};
 pub(crate) use serve::Serve;
 pub(crate) use store::{
-    Backup, Export, Fork, HandOver, Import, Pin, RemoveThread, Restore, Runs, RunsList, Show,
-    Threads, ThreadsList, Uncompact,
+    Backup, Export, Fork, HandOver, Import, Pin, Redact, RemoveThread, Restore, Runs, RunsList,
+    Show, Threads, ThreadsList, Tree, Uncompact,
 };
 
 /// The default store.
@@ -68,7 +68,8 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Show what a model would be sent of a thread, and how it was compacted.
     View(View),
-    /// List, show, export, import, fork, hand over and delete threads; pin messages, undo compactions.
+    /// List, show, export, import, fork, hand over and delete threads; pin and redact messages, undo
+    /// compactions.
     #[command(subcommand)]
     Threads(Threads),
     /// List and show runs; resume, publish or discard abandoned ones.

@@ -74,7 +74,7 @@ impl DecisionFlags {
     }
 }
 
-fn person(name: &str) -> Result<String, String> {
+pub(super) fn person(name: &str) -> Result<String, String> {
     match name.trim() {
         "" => Err("say who answers".to_owned()),
         _ => Ok(name.to_owned()),

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
-use throughline_store::{PageToken, Position, RunId, RunState, ThreadId};
+use throughline::thread::MessageName;
+use throughline_store::{NodeId, PageToken, Position, RunId, RunState, ThreadId};
 use throughline_wire::Format;
 
 use super::InputLimits;
+use crate::time::Moment;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Threads {
@@ -15,6 +17,8 @@ pub(crate) enum Threads {
     List(ThreadsList),
     /// Show the messages of a thread.
     Show(Show),
+    /// Show the branches of a thread: its nodes, which node each continues, and where the head is.
+    Tree(Tree),
     /// Write a thread as NDJSON (throughline.export/2).
     Export(Export),
     /// Import an exported thread, or a transcript in a vendor's format.
@@ -27,6 +31,8 @@ pub(crate) enum Threads {
     Pin(Pin),
     /// Hand a thread that a vendor keeps over to another upstream, or to our store.
     HandOver(HandOver),
+    /// Remove what a message says, everywhere in the store. Who did it and when stays.
+    Redact(Redact),
     /// Delete a thread. Copies that vendors have are listed.
     Delete(RemoveThread),
 }
@@ -48,6 +54,71 @@ pub(crate) struct ThreadsList {
     /// List only threads whose application data has this member with this text.
     #[arg(long, value_name = "KEY=TEXT", value_parser = pair)]
     pub(crate) meta: Vec<(String, String)>,
+
+    /// List only threads whose title contains this text, in letters of either case.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+
+    /// List only threads whose newest turn was made by this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// List only threads whose newest turn asked this model, as UPSTREAM/MODEL or MODEL.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// List only threads whose newest run is in this state; can be given several times.
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    pub(crate) state: Vec<RunState>,
+
+    /// List only threads touched at or after this time: `2026-11-15`, `2026-11-15T05:47:52Z`, or `2h`,
+    /// `7d` ago.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) since: Option<Moment>,
+
+    /// List only threads touched before this time.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) before: Option<Moment>,
+
+    /// List only threads created at or after this time.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) created_since: Option<Moment>,
+
+    /// List only threads created before this time.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) created_before: Option<Moment>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Tree {
+    /// A thread id, or an alias as KIND:NAME.
+    #[arg(value_name = "ID")]
+    pub(crate) name: String,
+
+    /// The maximum number of nodes.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) limit: usize,
+
+    /// Continue after this node, the last one of the page before.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) after: Option<NodeId>,
+}
+
+/// The message keeps its place, and models see `[redacted]` in it. Branches and forks that share the message show
+/// the same. Copies that vendors and clients have are not changed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Redact {
+    /// A thread id, an alias as KIND:NAME, or a run_…, resp_… or node_… id at which a branch ends.
+    #[arg(value_name = "ID")]
+    pub(crate) name: String,
+
+    /// The position of the message, as `threads show` prints it (`#7` or `7`), or its id, msg_….
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: MessageName,
+
+    /// The name of the person who removes it (default: the user of this machine).
+    #[arg(long, value_name = "NAME", value_parser = super::approvals::person)]
+    pub(crate) by: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -251,6 +322,13 @@ fn state(word: &str) -> Result<RunState, String> {
     RunState::named(word).ok_or_else(|| {
         let words: Vec<&str> = RunState::ALL.iter().map(|state| state.as_str()).collect();
         format!("a state is one of {}", words.join(", "))
+    })
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    Moment::parse(text).ok_or_else(|| {
+        "write a date (2026-11-15), a time in UTC (2026-11-15T05:47:52Z), or how long ago (30m, 2h, 7d)"
+            .to_owned()
     })
 }
 

@@ -208,7 +208,7 @@ fn consequence(approval: &Approval, decision: Decision, repeated: bool) -> Strin
 }
 
 /// The name of the user of this machine.
-fn user() -> String {
+pub(super) fn user() -> String {
     ["USER", "USERNAME"]
         .into_iter()
         .filter_map(|name| std::env::var(name).ok())

@@ -1,5 +1,6 @@
 //! The JSON forms of what a store holds. They are stable: members are added, never changed.
 
+use throughline::thread::Redacted;
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson};
 use throughline_store::{
     Entry, Execution, MovedBy, NodeId, Run, RunKind, StepRecord, Thread, Tip, TreeNode,
@@ -115,9 +116,27 @@ pub(super) fn tree_node(out: &mut String, node: &TreeNode, head: Option<NodeId>)
     object.number("first", node.first);
     object.number("last", node.last);
     object.number("first_item", u64::from(node.first_item));
+    object.str("run", &node.node.run.to_string());
+    object.str("response", &format!("resp_{}", node.node.run.to_hex()));
+    object.number("messages", node.messages);
     object.bool("open", node.open);
     object.bool("head", head == Some(node.node));
     object.number("created", node.created);
+    object.end();
+}
+
+/// `{"thread","position","items","by","at"}`, each item with `run` and `no`.
+pub(super) fn redacted(out: &mut String, redacted: &Redacted) {
+    let mut object = ObjectWriter::new(out);
+    object.str("thread", redacted.thread.as_str());
+    object.number("position", redacted.position);
+    array(object.key("items"), &redacted.items, |out, item| {
+        let mut object = ObjectWriter::new(out);
+        object.str("run", &item.run.to_string());
+        object.number("no", u64::from(item.no));
+        object.end();
+    });
+    object.str("by", &redacted.by).number("at", redacted.at);
     object.end();
 }
 

@@ -6,12 +6,14 @@ mod configuration;
 mod hand_over;
 mod json_form;
 mod maintenance;
+mod redact;
 mod runs;
 mod settle;
 mod show;
 mod text;
 mod threads;
 mod transfer;
+mod tree;
 mod view;
 mod view_settings;
 
@@ -86,12 +88,14 @@ impl Context<'_> {
             Command::Threads(threads) => match threads {
                 Threads::List(args) => threads::list(self, args).await,
                 Threads::Show(args) => show::show(self, args).await,
+                Threads::Tree(args) => tree::tree(self, args).await,
                 Threads::Export(args) => transfer::export(self, args).await,
                 Threads::Import(args) => transfer::import(self, args).await,
                 Threads::Fork(args) => threads::fork(self, args).await,
                 Threads::Uncompact(args) => view_settings::uncompact(self, args).await,
                 Threads::Pin(args) => view_settings::pin(self, args).await,
                 Threads::HandOver(args) => hand_over::hand_over(self, args).await,
+                Threads::Redact(args) => redact::redact(self, args).await,
                 Threads::Delete(args) => threads::delete(self, args).await,
             },
             Command::Runs(runs) => match runs {

@@ -150,8 +150,8 @@ pub(super) fn entry(entry: &Entry) -> String {
     }
     let mut out = message(&place, &entry.message);
     if let Some(redaction) = &entry.redacted {
-        let by = short(&redaction.by);
-        out.push_str(&format!("\n    [a part was redacted by {by}]"));
+        let (by, at) = (short(&redaction.by), time::format_utc(redaction.at));
+        out.push_str(&format!("\n    [redacted by {by}, {at}]"));
     }
     out
 }

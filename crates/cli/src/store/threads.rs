@@ -5,12 +5,15 @@ use std::process::ExitCode;
 
 use throughline::thread::Deleted;
 use throughline_server::api::native::forms;
-use throughline_store::{Fork, NewThread, Purged, RunState, Store, Thread, ThreadFilter};
+use throughline_store::{
+    Clock, Fork, Millis, NewThread, Purged, RunState, Store, SystemClock, Thread, ThreadFilter,
+};
 
 use super::{Context, IfMissing, json_form, text};
 use crate::args;
 use crate::failure::Failure;
 use crate::output;
+use crate::time::Moment;
 
 /// Rows that are swept at once.
 const SWEEP: usize = 1_000;
@@ -20,11 +23,7 @@ pub(super) async fn list(
     args: &args::ThreadsList,
 ) -> Result<ExitCode, Failure> {
     let store = context.open(IfMissing::Fail).await?;
-    let filter = ThreadFilter {
-        alias_kind: args.alias_kind.clone(),
-        meta: args.meta.clone(),
-        ..ThreadFilter::default()
-    };
+    let filter = filter(args, SystemClock.now());
     let listing = store
         .threads(&context.scope, &filter, args.after, args.limit)
         .await
@@ -50,6 +49,23 @@ pub(super) async fn list(
         output::line("no threads")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which threads the flags ask for.
+fn filter(args: &args::ThreadsList, now: Millis) -> ThreadFilter {
+    let at = |moment: Option<Moment>| moment.map(|moment| moment.at(now));
+    ThreadFilter {
+        alias_kind: args.alias_kind.clone(),
+        meta: args.meta.clone(),
+        touched_from: at(args.since),
+        touched_before: at(args.before),
+        created_from: at(args.created_since),
+        created_before: at(args.created_before),
+        title: args.title.clone(),
+        agent: args.agent.clone(),
+        model: args.model.clone(),
+        states: args.state.clone(),
+    }
 }
 
 pub(super) async fn fork(context: &Context<'_>, args: &args::Fork) -> Result<ExitCode, Failure> {
