@@ -16,8 +16,8 @@ pub use crate::prompt::{Compaction, Condensed, condense};
 pub use crate::run::order;
 pub use crate::run::{
     Additions, AttachError, Attached, BadEvent, BadLimit, BuildError, Calling, Completion,
-    ContextProvider, ExpectedHead, Input, Keep, Limits, MessageFilter, Need, OnRepeat, Outcome,
-    ProviderContext, ProviderError, ProviderScope, ProviderSpec, ProviderState, Remedy, Run,
-    RunEnd, RunError, RunEvent, RunFailed, RunOptions, RunStream, RunUsage, StateError, Step,
+    ContextProvider, ExpectedHead, Input, Keep, LeftRuns, Limits, MessageFilter, Need, OnRepeat,
+    Outcome, ProviderContext, ProviderError, ProviderScope, ProviderSpec, ProviderState, Remedy,
+    Run, RunEnd, RunError, RunEvent, RunFailed, RunOptions, RunStream, RunUsage, StateError, Step,
     Typed, TypedError, TypedRun,
 };

@@ -128,6 +128,11 @@ impl Run<order::Reply> {
 }
 
 impl Run<order::Resume> {
+    /// The agent and the options of the run.
+    pub(crate) fn into_setup(self) -> (Arc<AgentSetup>, RunOptions) {
+        (self.context.agent, self.options)
+    }
+
     pub(crate) fn take_over(
         agent: &Arc<AgentSetup>,
         thread: &Thread,

@@ -5,6 +5,7 @@ use throughline_model::json::RawJson;
 use throughline_model::{Settings, ToolChoice, ToolDef};
 use throughline_store::{Idempotency, NodeId, RunId};
 
+use super::host::LeftRuns;
 use super::limits::{Calling, Limits};
 use crate::prompt::Compaction;
 use crate::run::ContextProvider;
@@ -102,6 +103,9 @@ pub struct RunOptions {
     /// The agent that listings of threads know the run by. Without it that is the name of the agent that
     /// makes the run; with `host` there is none.
     pub listed_agent: Option<String>,
+    /// How to make a run again that was left on the thread, if its host keeps its options. Without it
+    /// this run's agent resumes it.
+    pub left_runs: Option<Arc<dyn LeftRuns>>,
 }
 
 impl fmt::Debug for RunOptions {

@@ -64,6 +64,7 @@ pub(crate) fn head_moved(head: Option<NodeId>) -> ApiError {
     .code("head_moved")
     .retry(false);
     error.headers.push(("etag", format!("\"{now}\"")));
+    error.more.push(("head", quoted(&now)));
     error
 }
 
@@ -152,6 +153,7 @@ pub(crate) fn refused(
         RunError::Repeated { run } => in_progress(*run),
         RunError::HeadMoved { head } => head_moved(*head),
         RunError::Cancelled => interrupted(),
+        RunError::Interrupted { run } => locked(*run),
         RunError::Tools(error) => ApiError::invalid(error.to_string())
             .code("invalid_tools")
             .param("tools"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline::StopReason;
-use throughline::agent::{RunError, RunOptions};
+use throughline::agent::{LeftRuns, Run, RunError, RunOptions, order};
 use throughline_store::{Error, ErrorKind, RunId, TenantScope};
 
 use super::stored_request::StoredRequest;
@@ -35,12 +35,13 @@ fn waits(error: &RunError) -> bool {
     matches!(error, RunError::MessageStore { .. })
 }
 
-/// Go on with a run; `None` if it was not begun by a server, so that its agent is not known here.
-pub(crate) async fn resume(
+/// A run with the agent and the options of its request; `None` if it was not begun by a server, so that its
+/// agent is not known here.
+async fn made_again(
     app: &App,
     scope: &TenantScope,
     run: RunId,
-) -> Result<Option<StopReason>, ApiError> {
+) -> Result<Option<Run<order::Resume>>, ApiError> {
     let journal = app.store.journal(scope, run).await;
     let journal = journal.map_err(|error| errors::store(&error))?;
     let Some(host) = StoredRequest::of(journal.request.as_ref())? else {
@@ -59,7 +60,37 @@ pub(crate) async fn resume(
         run: Some(run),
         ..target.options
     };
-    let resumed = resumed.options(&options);
+    Ok(Some(resumed.options(&options)))
+}
+
+/// Makes runs again that the next turn of a conversation finds there.
+pub(super) struct LeftOnConversation {
+    pub(super) app: App,
+    pub(super) scope: TenantScope,
+}
+
+#[async_trait]
+impl LeftRuns for LeftOnConversation {
+    async fn resumed(&self, run: RunId) -> Option<Run<order::Resume>> {
+        match made_again(&self.app, &self.scope, run).await {
+            Ok(resumed) => resumed,
+            Err(error) => {
+                tracing::info!(%run, error = error.message, "a run that was left cannot be resumed now");
+                None
+            }
+        }
+    }
+}
+
+/// Go on with a run; `None` if it was not begun by a server, so that its agent is not known here.
+pub(crate) async fn resume(
+    app: &App,
+    scope: &TenantScope,
+    run: RunId,
+) -> Result<Option<StopReason>, ApiError> {
+    let Some(resumed) = made_again(app, scope, run).await? else {
+        return Ok(None);
+    };
     // A run that was begun as a stream stores its events, with or without readers.
     match resumed.await {
         Ok(outcome) => Ok(Some(outcome.stop)),

@@ -15,6 +15,7 @@ use super::errors;
 use super::projection::ResponseProjection;
 use super::resolve_input::{ResolvedInput, resolve_input, unknown_approval};
 use super::resolve_target::{ResolvedTarget, resolve_target};
+use super::resume::LeftOnConversation;
 use super::retry::{FailedRun, Recorded};
 use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
@@ -73,6 +74,12 @@ impl CreateCall<'_> {
         let context = self.context(run, &prepared);
         let mut options = options(run, key, &mut prepared);
         options.expected_head = self.expected_head;
+        if self.request.conversation().is_some() {
+            options.left_runs = Some(Arc::new(LeftOnConversation {
+                app: app.clone(),
+                scope: self.scope.clone(),
+            }));
+        }
         let log = match options.compaction {
             Some(Compaction::On(_)) => EventLog::Always,
             Some(Compaction::Off) | None => EventLog::IfStreamed,

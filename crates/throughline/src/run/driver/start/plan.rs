@@ -13,12 +13,12 @@ use throughline_store::{Idempotency, Journal};
 
 use crate::client::{ChatClient, Layer, PersistEachCall};
 use crate::prompt::Compaction;
-use crate::run::ContextProvider;
 use crate::run::limits::{Calling, Limits};
 use crate::run::options::{ExpectedHead, OnRepeat, RunOptions};
 use crate::run::outcome::RunError;
 use crate::run::setup::AgentSetup;
 use crate::run::setup::check_providers;
+use crate::run::{ContextProvider, LeftRuns};
 use crate::thread::{HistoryPolicy, Persistence, ThreadSettings};
 use crate::tool::ToolSet;
 
@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) on_repeat: OnRepeat,
     /// What the head of the thread must be.
     pub(crate) expected_head: ExpectedHead,
+    /// How to make a run again that was left on the thread.
+    pub(crate) left_runs: Option<Arc<dyn LeftRuns>>,
     /// Whether it was logged that the service keeps a history that another owner keeps.
     pub(crate) warned: bool,
     /// What is stored with the run: for a worker that resumes it, and for listings.
@@ -113,6 +115,7 @@ impl Plan {
             key: options.key,
             on_repeat: options.on_repeat,
             expected_head: options.expected_head,
+            left_runs: options.left_runs,
             warned: false,
             request,
         })
@@ -248,6 +251,7 @@ fn write(agent: &AgentSetup, options: &RunOptions) -> RawJson {
         run: _,
         host,
         listed_agent: _,
+        left_runs: _,
     } = options;
     RawJson::object(|object| {
         object.number("v", 1);

@@ -1,5 +1,7 @@
 //! Settling a run that was left on the thread, so that a new one can begin.
 
+use std::sync::Arc;
+
 use throughline_store::{AfterTurn, CallState, Error, Run, RunState};
 
 use super::enter::{Blocked, MAX_ATTEMPTS};
@@ -52,6 +54,18 @@ pub(super) async fn settle(
         RunState::Held => Restoring::Close,
         _ => on_interrupt(plan, run)?,
     };
+    // The host of a run keeps its options, and this run may have others.
+    let mut made = (Arc::clone(&context.agent), RunOptions::default());
+    if let (Some(host), Restoring::Resume) = (&plan.left_runs, &restoring) {
+        match host.resumed(run.id).await {
+            Some(resumed) => made = resumed.into_setup(),
+            None => {
+                context.thread.put_back(loaded);
+                return Err(RunError::Interrupted { run: run.id }.into());
+            }
+        }
+    }
+    let (agent, options) = made;
     // Claiming takes a place in line: runs that line up meanwhile stand behind this one.
     let had_place = line.has_place();
     line.expect_place();
@@ -75,16 +89,19 @@ pub(super) async fn settle(
     };
     // Its events are not those of the run that waits for it.
     let context = RunContext {
+        agent,
         cancel: context.cancel.child_token(),
         events: None,
         stores_events: true,
         ..context.clone()
     };
-    let how = (restoring, RunOptions::default());
+    let how = (restoring, options);
     // Boxed, because this run may have to settle another one first.
     let worked = Box::pin(take_over::work(context, loaded, run, claimed, how, &[]));
     match worked.await {
         Ok(_) => Ok(Settled::Reload),
+        // Its own client is told, and the thread is free.
+        Err(failed) if plan.left_runs.is_some() && failed.is_recorded() => Ok(Settled::Reload),
         Err(failed) => Err(Blocked::Failed(Box::new(failed))),
     }
 }
