@@ -25,7 +25,7 @@ use super::{
 /// The built-in model `demo`.
 ///
 /// It answers "what did I say first?", "what did I say last?" and "how many messages?", returns
-/// greetings, and repeats any other text. If tools are offered and the request names one, as in
+/// greetings, and repeats any other text. It cannot look at images, and says of which type they are. If tools are offered and the request names one, as in
 /// "use get_tide with port=Hull" or "call add a=1 b=2", or asks for what one gets, as in "What is the
 /// tide in Hull?", it calls the tool and answers from its result. Usage is counted in words.
 ///

@@ -1,7 +1,8 @@
 use futures_util::StreamExt;
 use throughline_model::json::RawJson;
 use throughline_model::{
-    Content, Family, Fold, Message, Outcome, Output, Role, Settings, Stop, ToolChoice, ToolDef,
+    Body, Content, Family, Fold, Media, MediaKind, MediaSource, Message, Outcome, Output, Role,
+    Settings, Stop, ToolChoice, ToolDef,
 };
 
 use super::Demo;
@@ -99,6 +100,50 @@ async fn it_answers_from_the_conversation() {
     );
     assert!(text(&["Hello!"]).await.starts_with("Hello!"));
     assert_eq!(text(&["it rains"]).await, "You said: \"it rains\"");
+}
+
+#[tokio::test]
+async fn it_says_which_images_it_was_sent_and_takes_no_other_media() {
+    let media = |kind, uri: &str| {
+        Content::new(Body::Media(Media {
+            kind,
+            media_type: None,
+            source: MediaSource::Uri(uri.to_owned()),
+            name: None,
+            transcript: None,
+        }))
+    };
+    let said = async |contents: Vec<Content>| {
+        let view = View::new(vec![Message::new(Role::User, contents)]);
+        let response = respond(&view, &Settings::default()).await;
+        response.messages[0].text()
+    };
+    let image = media(MediaKind::Image, "data:image/png;base64,AA==");
+    let elsewhere = media(MediaKind::Image, "https://example.com/a");
+    assert_eq!(
+        said(vec![Content::text("Look!"), image.clone(), elsewhere]).await,
+        "You said: \"Look!\", with an image (image/png) and an image (of unknown type)"
+    );
+    assert_eq!(
+        said(vec![image.clone()]).await,
+        "You sent an image (image/png)."
+    );
+    let sound = media(MediaKind::Audio, "data:audio/wav;base64,AA==");
+    let view = View::new(vec![Message::new(Role::User, vec![image, sound])]);
+    let request = ChatRequest {
+        model: None,
+        instructions: None,
+        view: &view,
+        tools: &[],
+        choice: &ToolChoice::Auto,
+        settings: &Settings::default(),
+        history_owner: HistoryOwner::Caller,
+        persist: None,
+        losses: None,
+    };
+    let lost = Demo::new().unsupported(&request);
+    let paths: Vec<&str> = lost.iter().map(|loss| loss.path.as_str()).collect();
+    assert_eq!(paths, ["messages[0].contents[1]"]);
 }
 
 #[tokio::test]

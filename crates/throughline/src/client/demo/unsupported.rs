@@ -1,6 +1,6 @@
 //! What the built-in model ignores.
 
-use throughline_model::{Body, Family, Path, Settings};
+use throughline_model::{Body, Family, MediaKind, Path, Settings};
 use throughline_wire::{Loss, LossKind, Losses};
 
 use crate::client::ChatRequest;
@@ -32,8 +32,10 @@ pub(super) fn losses(request: &ChatRequest<'_>) -> Vec<Loss> {
         let path = messages.index(index);
         let path = path.key("contents");
         for (place, content) in message.contents.iter().enumerate() {
-            if let Body::Media(_) = content.body {
-                let detail = "the built-in model reads text alone";
+            if let Body::Media(media) = &content.body
+                && media.kind != MediaKind::Image
+            {
+                let detail = "the built-in model takes texts and images alone";
                 losses.note(&path.index(place), LossKind::Media, detail);
             }
         }

@@ -1,6 +1,6 @@
 //! The texts of the model's answers.
 
-use throughline_model::{Message, Role};
+use throughline_model::{Body, Media, MediaKind, MediaSource, Message, Role};
 
 /// The number of words of a text.
 pub(super) fn count(text: &str) -> usize {
@@ -57,10 +57,39 @@ pub(super) fn answer(messages: &[&Message]) -> String {
             _ => "Hello again!".to_owned(),
         };
     }
-    if newest.trim().is_empty() {
-        return "I hear you, but there is no text in it.".to_owned();
+    let last = messages.iter().rfind(|message| message.role == Role::User);
+    let sent = last.map(|message| images(message)).unwrap_or_default();
+    match (newest.trim().is_empty(), sent.is_empty()) {
+        (true, true) => "I hear you, but there is no text in it.".to_owned(),
+        (true, false) => format!("You sent {sent}."),
+        (false, true) => format!("You said: \"{newest}\""),
+        (false, false) => format!("You said: \"{newest}\", with {sent}"),
     }
-    format!("You said: \"{newest}\"")
+}
+
+/// What images a message has. The model cannot look at them.
+fn images(message: &Message) -> String {
+    let images = message
+        .contents
+        .iter()
+        .filter_map(|content| match &content.body {
+            Body::Media(media) if media.kind == MediaKind::Image => {
+                Some(format!("an image ({})", media_type(media)))
+            }
+            _ => None,
+        });
+    images.collect::<Vec<_>>().join(" and ")
+}
+
+fn media_type(media: &Media) -> &str {
+    let in_uri = match &media.source {
+        MediaSource::Uri(uri) => uri
+            .strip_prefix("data:")
+            .and_then(|rest| rest.split([';', ',']).next()),
+        MediaSource::Data(_) | MediaSource::File(_) => None,
+    };
+    let known = media.media_type.as_deref().or(in_uri);
+    known.unwrap_or("of unknown type")
 }
 
 fn is_greeting(plain: &str) -> bool {
