@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,13 @@ base_url = {base_url}
 wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
-
+{transport}
 [analytics]
 enabled = false
 """
+
+# The provider is asked over a WebSocket.
+SOCKETS = "supports_websockets = true"
 
 # Without the tools that only OpenAI's own models have.
 FUNCTIONS_ONLY = """
@@ -57,7 +61,9 @@ BOTH = 'think first: call exec_command cmd="echo one" and exec_command cmd="echo
 class Session:
     """A folder with a configuration, in which codex runs."""
 
-    def __init__(self, world: World, *, model: str | None = None, more: str = "") -> None:
+    def __init__(
+        self, world: World, *, model: str | None = None, more: str = "", transport: str = ""
+    ) -> None:
         self.world = world
         self.folder = tempfile.TemporaryDirectory(prefix="codex-")
         root = Path(self.folder.name)
@@ -65,7 +71,10 @@ class Session:
         self.home.mkdir()
         self.work.mkdir()
         config = CONFIG.format(
-            model=json.dumps(model or world.model), base_url=json.dumps(world.base_url), more=more
+            model=json.dumps(model or world.model),
+            base_url=json.dumps(world.base_url),
+            more=more,
+            transport=transport,
         )
         (self.home / "config.toml").write_text(config)
 
@@ -156,6 +165,34 @@ def command(world: World) -> None:
         world.equal("call and result arrive as such", only_calls(world), wanted)
         tasks.thoughts_returned(world, "with its reasoning", 1)
         tasks.reasoning_asked(world)
+
+
+def upgrades(world: World) -> int:
+    """How many WebSockets the server has opened."""
+    address = world.base_url.removesuffix("/v1") + "/metrics"
+    with urllib.request.urlopen(address) as answer:
+        lines = answer.read().decode().splitlines()
+    opened = "http_server_request_duration_seconds_count{"
+    counts = (line for line in lines if line.startswith(opened) and '"101"' in line)
+    return sum(int(float(line.split()[-1])) for line in counts)
+
+
+def sockets(world: World) -> None:
+    """One shell command over a WebSocket: first what comes before it, then what is new alone."""
+    opened = upgrades(world)
+    session = Session(world, transport=SOCKETS)
+    before = 0 if world.demo else world.control.count()
+    run = session.ask(ONE if world.demo else f"think first: {ONE}")
+    ended_well(world, "one command over a WebSocket", run)
+    world.equal("the command ran once", run.commands, [("high water", 0)])
+    world.check("the answer is from its output", "high water" in run.answer, run.answer)
+    world.equal("over one WebSocket", upgrades(world) - opened, 1)
+    if not world.demo:
+        # What comes first is asked of no model.
+        tasks.asked_times(world, before, 2)
+        wanted = ['call: exec_command {"cmd":"echo high water"}', "result: high water"]
+        world.equal("call and result arrive as such", only_calls(world), wanted)
+        tasks.thoughts_returned(world, "with its reasoning", 1)
 
 
 def steps(world: World) -> None:
@@ -249,7 +286,7 @@ def version_of(arguments: argparse.Namespace) -> str:
     return printed.stdout.split()[-1]
 
 
-SCENARIOS = [command, steps, parallel, structured, picture, errors]
+SCENARIOS = [command, sockets, steps, parallel, structured, picture, errors]
 
 if __name__ == "__main__":
     PARSER = argparse.ArgumentParser()
