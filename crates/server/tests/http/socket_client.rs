@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::HeaderName;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
@@ -20,8 +22,18 @@ pub(crate) enum Received {
 
 impl Socket {
     pub(crate) async fn open(address: SocketAddr) -> Self {
-        let opened = connect_async(format!("ws://{address}/v1/responses")).await;
-        Self(opened.unwrap().0)
+        Self::open_with(address, &[]).await
+    }
+
+    /// Open one with more headers.
+    pub(crate) async fn open_with(address: SocketAddr, headers: &[(&str, &str)]) -> Self {
+        let url = format!("ws://{address}/v1/responses");
+        let mut request = url.into_client_request().unwrap();
+        for (name, value) in headers {
+            let name = HeaderName::try_from(*name).unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        Self(connect_async(request).await.unwrap().0)
     }
 
     pub(crate) async fn send(&mut self, message: &Value) {
@@ -47,6 +59,11 @@ impl Socket {
                 Some(Err(error)) => panic!("{error}"),
             }
         }
+    }
+
+    /// Wait for a ping. Events before it are dropped.
+    pub(crate) async fn ping(&mut self) {
+        while !matches!(self.0.next().await, Some(Ok(Message::Ping(_)))) {}
     }
 
     pub(crate) async fn event(&mut self) -> Value {

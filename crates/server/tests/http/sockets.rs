@@ -130,7 +130,11 @@ async fn what_is_not_stored_is_continued_on_its_connection_alone() {
         socket.refused(&on(unstored("again", Some(&first)))).await,
         missing
     );
-    // A continuation that failed has nothing to continue any more.
+    // A continuation that failed has nothing to continue any more; a failure of another leaves it.
+    let mut fails = on(unstored("again", Some(&third)));
+    fails["input"] =
+        json!([{"type": "function_call_output", "call_id": "call_none", "output": "4"}]);
+    assert_eq!(socket.refused(&fails).await.0, 400);
     assert_eq!(
         socket.refused(&on(unstored("again", Some(&third)))).await,
         missing
@@ -290,6 +294,22 @@ async fn a_response_can_be_cancelled_from_elsewhere() {
         .response(&create("and?", &json!({"model": "m"})))
         .await;
     assert_eq!(text(&next), "next");
+    end(server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_waits_long_gets_pings() {
+    let gate = Gate::default();
+    gate.close();
+    let upstream = Upstream::start(Wire::OpenAiChat, vec![Reply::text("done").held(&gate)]).await;
+    let file = format!("[limits]\nkeep_alive_seconds = 1\n{}", table(&upstream));
+    let server = start_with(config(&file, &[("UP_KEY", KEY)])).await;
+    let mut socket = Socket::open(server.address).await;
+    socket.send(&create("hi", &json!({"model": "m"}))).await;
+    socket.ping().await;
+    gate.open();
+    let events = socket.events().await;
+    assert_eq!(text(&events.last().unwrap()["response"]), "done");
     end(server).await;
 }
 

@@ -24,6 +24,14 @@ struct KeptResponse {
     bytes: usize,
 }
 
+impl SocketState {
+    fn evict(&mut self) {
+        self.kept = None;
+        self.continued = 0;
+        self.memory.follow(0);
+    }
+}
+
 impl SocketChain {
     pub(super) fn new(memory: &MemoryBudget) -> Self {
         Self(Mutex::new(SocketState {
@@ -66,9 +74,14 @@ impl SocketChain {
 
     /// Forget the latest response.
     pub(super) fn evict(&self) {
+        self.state().evict();
+    }
+
+    /// A continuation of a response failed: if that is the latest one, or was taken out, forget it.
+    pub(super) fn evict_continued(&self, run: Option<RunId>) {
         let mut state = self.state();
-        state.kept = None;
-        state.continued = 0;
-        state.memory.follow(0);
+        if state.kept.as_ref().is_none_or(|kept| Some(kept.run) == run) {
+            state.evict();
+        }
     }
 }

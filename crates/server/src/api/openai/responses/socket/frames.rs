@@ -11,6 +11,13 @@ use crate::api::openai::responses::wire::DONE;
 const DATA: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 
+/// What comes next.
+pub(super) enum NextMessage {
+    Event(EventMessage),
+    /// Nothing has happened for a while.
+    KeepAlive,
+}
+
 /// An event, ready to be sent.
 pub(super) struct EventMessage {
     pub(super) text: Utf8Bytes,
@@ -43,7 +50,7 @@ impl EventMessages {
     }
 
     /// The next event. `None`: all events were read, or the stream broke off.
-    pub(super) async fn next(&mut self) -> Option<EventMessage> {
+    pub(super) async fn next(&mut self) -> Option<NextMessage> {
         loop {
             let chunk = self.chunks.next().await?.ok()?;
             let frame = match (self.begun.is_empty(), chunk.ends_with(END)) {
@@ -60,9 +67,10 @@ impl EventMessages {
                 self.is_whole = true;
                 return None;
             }
-            if let Some(event) = event(&frame) {
-                return event.ok();
-            }
+            return match event(&frame) {
+                Some(event) => event.ok().map(NextMessage::Event),
+                None => Some(NextMessage::KeepAlive),
+            };
         }
     }
 }

@@ -70,9 +70,12 @@ impl SocketMessage {
     }
 }
 
-/// An error as a message.
+/// An error as a message. Open Responses wants a code in each: one without has that of its class.
 pub(super) fn error_message(error: &ApiError, stream_id: Option<&str>) -> String {
-    let body = error.body();
+    let body = match error.code {
+        Some(_) => error.body(),
+        None => error.clone().code(error.kind).body(),
+    };
     let body = body.value();
     let error_object = body.get("error").map_or("null", |error| error.raw());
     let message = RawJson::object(|object| {
@@ -130,7 +133,12 @@ mod tests {
             assert!(value.get("type").unwrap().is_str("error"));
             assert_eq!(value.get("status").unwrap().as_u64(), Some(400));
             assert!(value.at(&["error", "param"]).unwrap().is_str(param));
+            assert!(value.at(&["error", "code"]).unwrap().as_str().is_some());
         }
         assert!(SocketMessage::read(b"[", Dialect::OpenAi).is_err());
+        let message = error_message(&ApiError::invalid("no"), None);
+        let value = throughline_model::json::parse(&message).unwrap();
+        let code = value.at(&["error", "code"]).unwrap();
+        assert!(code.is_str("invalid_request_error"));
     }
 }

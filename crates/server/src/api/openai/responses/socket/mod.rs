@@ -20,13 +20,13 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use throughline_store::TenantScope;
 
-use super::create;
+use super::{create, errors};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::net::{HeldConnection, Payload, Upgrade};
 pub(super) use chain::SocketChain;
-use frames::{EventMessages, with_stream_id};
+use frames::{EventMessages, NextMessage, with_stream_id};
 use message::{SocketMessage, error_message};
 
 /// Open a WebSocket. Other requests must be a POST.
@@ -126,11 +126,15 @@ impl Link {
         }
     }
 
-    async fn send(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), Gone> {
+    async fn send_text(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), Gone> {
+        self.send(Message::Text(text.into())).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), Gone> {
         tokio::select! {
             biased;
             () = cut(self.held.as_ref()) => Err(Gone),
-            sent = self.out.send(Message::Text(text.into())) => sent.map_err(|_| Gone),
+            sent = self.out.send(message) => sent.map_err(|_| Gone),
         }
     }
 
@@ -189,7 +193,7 @@ impl Session {
                 Ok(Message::Text(text)) => self.answer(Bytes::from(text), &mut link).await,
                 Ok(Message::Binary(_)) => {
                     let error = ApiError::invalid("Messages of a WebSocket are texts.");
-                    link.send(error_message(&error, None)).await
+                    link.send_text(error_message(&error, None)).await
                 }
                 Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_)) => Ok(()),
                 Err(Gone) => Err(Gone),
@@ -208,7 +212,7 @@ impl Session {
              one; stored responses can be continued there."
         );
         let error = ApiError::invalid(text).code("websocket_connection_limit_reached");
-        if link.send(error_message(&error, None)).await.is_ok() {
+        if link.send_text(error_message(&error, None)).await.is_ok() {
             link.close(close_code::NORMAL, "the time of this connection is over")
                 .await;
         }
@@ -223,48 +227,64 @@ impl Session {
         });
         let (message, memory) = match read {
             Ok(read) => read,
-            Err(error) => return link.send(error_message(&error, None)).await,
+            Err(error) => return link.send_text(error_message(&error, None)).await,
         };
-        let continues = message.request.previous_response_id().is_some();
+        let previous = message.request.previous_response_id();
+        let previous = previous.map(errors::parse_response_id);
+        let is_stored = message.request.store();
         let stream_id = message.stream_id;
         let request = (message.request, memory);
         let answering = create::answer_message(&self.app, &self.scope, request, &self.chain);
         let body = match link.while_open(answering).await? {
             Ok(response) => response.into_body(),
             Err(error) => {
-                if continues {
-                    self.chain.evict();
+                if let Some(previous) = previous {
+                    self.chain.evict_continued(previous);
                 }
-                return link.send(error_message(&error, stream_id.as_deref())).await;
+                return link
+                    .send_text(error_message(&error, stream_id.as_deref()))
+                    .await;
             }
         };
-        self.send_events(body, stream_id.as_deref(), link).await
+        let chain = Some(&*self.chain).filter(|_| !is_stored);
+        send_events(body, stream_id.as_deref(), chain, link).await
     }
+}
 
-    async fn send_events(
-        &self,
-        body: Body,
-        stream_id: Option<&str>,
-        link: &mut Link,
-    ) -> Result<(), Gone> {
-        let mut events = EventMessages::new(body);
-        while let Some(event) = link.while_open(events.next()).await? {
-            if event.is_failure {
-                // What went wrong cannot be continued.
-                self.chain.evict();
-            } else if event.is_last {
-                self.chain.grow(event.text.len());
+/// Send the events of a response. `chain` has it, unless it is stored.
+async fn send_events(
+    body: Body,
+    stream_id: Option<&str>,
+    chain: Option<&SocketChain>,
+    link: &mut Link,
+) -> Result<(), Gone> {
+    let mut events = EventMessages::new(body);
+    while let Some(next) = link.while_open(events.next()).await? {
+        let event = match next {
+            NextMessage::Event(event) => event,
+            // Proxies close connections on which nothing is sent.
+            NextMessage::KeepAlive => {
+                link.send(Message::Ping(Bytes::new())).await?;
+                continue;
             }
-            match stream_id {
-                Some(stream_id) => link.send(with_stream_id(&event.text, stream_id)).await?,
-                None => link.send(event.text).await?,
+        };
+        match chain {
+            // What went wrong cannot be continued.
+            Some(chain) if event.is_failure => chain.evict(),
+            Some(chain) if event.is_last => chain.grow(event.text.len()),
+            _ => {}
+        }
+        match stream_id {
+            Some(stream_id) => {
+                let text = with_stream_id(&event.text, stream_id);
+                link.send_text(text).await?;
             }
+            None => link.send_text(event.text).await?,
         }
-        if !events.is_whole() {
-            // The events broke off, as an event stream would.
-            self.chain.evict();
-            return Err(Gone);
-        }
-        Ok(())
     }
+    if !events.is_whole() {
+        // The events broke off, as an event stream would, and the connection ends.
+        return Err(Gone);
+    }
+    Ok(())
 }
