@@ -39,8 +39,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// How often to look whether a run has ended that this process does not work on.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A run that does not exist after this time will never begin.
-const BEGIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// A run that does not exist after this time will never begin. It is long, because a run may wait its turn
+/// on a busy conversation in another process.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often to look for events that another server left.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
@@ -162,6 +163,8 @@ impl Webhooks {
         let end = match ends.end_of(&waiting.scope, waiting.run).await {
             Ok(ResponseEnd::Ended(status, at)) => (status, at),
             Ok(ResponseEnd::Missing) if age > BEGIN_TIMEOUT => return self.done(waiting).await,
+            // One that has just been asked for begins soon, or never.
+            Ok(ResponseEnd::Missing) if age > LOOK_INTERVAL => return Posted::Later(LOOK_INTERVAL),
             Ok(ResponseEnd::Unfinished | ResponseEnd::Missing) => {
                 return Posted::Later(POLL_INTERVAL);
             }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use throughline_model::json::Value;
-use throughline_store::{RunId, TenantScope};
+use throughline_store::{Error, RunId, TenantScope};
 
 use super::errors;
 use super::stored_response::StoredResponse;
@@ -15,6 +15,13 @@ pub(crate) struct Ends(pub(crate) App);
 #[async_trait]
 impl ResponseEnds for Ends {
     async fn end_of(&self, scope: &TenantScope, run: RunId) -> Result<ResponseEnd, String> {
+        // Most runs that are asked about have not ended, and journals are long.
+        match self.0.store.run(scope, run).await {
+            Ok(run) if !run.state.is_settled() => return Ok(ResponseEnd::Unfinished),
+            Ok(_) => {}
+            Err(Error::NotFound { .. }) => return Ok(ResponseEnd::Missing),
+            Err(error) => return Err(error.to_string()),
+        }
         let stored = match StoredResponse::read(&self.0, scope, &self.id(run)).await {
             Ok(stored) => stored,
             Err(error) if error.status == 404 => return Ok(ResponseEnd::Missing),
