@@ -1,5 +1,5 @@
-//! Requests that released clients were seen to send, and those of the compliance suite, sent to a
-//! server. Only ids are changed: they are those of the stub that the clients spoke to.
+//! Requests that released clients were seen to send, over HTTP and over WebSockets, sent to a server. Only
+//! ids are changed: they are those of the stub that the clients spoke to.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,10 @@ use throughline_server::Server;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::http::published::{Published, Shape};
+use crate::http::socket_client::Socket;
 use crate::http::support::{Answer, Client, end, start};
+use crate::schema::support::fixture;
 
 /// A model that calls the first tool that it is offered when it is asked about the weather.
 async fn model() -> (String, tokio::task::JoinHandle<()>) {
@@ -77,15 +80,10 @@ async fn answer(stream: TcpStream) {
     let _ = stream.get_mut().write_all(reply.as_bytes()).await;
 }
 
-fn fixture(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/responses/");
-    std::fs::read_to_string(format!("{folder}{name}")).unwrap()
-}
-
-async fn world(dialect: &str) -> (tokio::task::JoinHandle<()>, Server) {
+async fn world() -> (tokio::task::JoinHandle<()>, Server) {
     let (url, task) = model().await;
     let file = format!(
-        "[server]\ndialect = \"{dialect}\"\n[[upstream]]\nname = \"stub\"\nkind = \"openai-chat\"\n\
+        "[[upstream]]\nname = \"stub\"\nkind = \"openai-chat\"\n\
          base_url = \"{url}\"\nmodels = [\"*\"]\n"
     );
     (task, start(&file).await)
@@ -101,11 +99,8 @@ async fn send(server: &Server, method: &str, path: &str, body: &Value) -> Answer
     client.send(&line, &[], body.as_bytes()).await
 }
 
-/// The response of an answer, streamed or not.
+/// The response in the last event of a stream.
 fn response(answer: &Answer) -> Option<Value> {
-    if !answer.body.starts_with("event:") {
-        return serde_json::from_str(&answer.body).ok();
-    }
     let mut data = answer.body.lines().rev();
     let last = data.find_map(|line| line.strip_prefix("data: {"))?;
     let event: Value = serde_json::from_str(&format!("{{{last}")).ok()?;
@@ -121,6 +116,8 @@ struct Known {
     conversation: Option<String>,
     /// The first and the last item that the client was shown of it.
     items: (Value, Value),
+    /// How many items the client has in it that it added itself.
+    added: usize,
 }
 
 impl Known {
@@ -135,6 +132,9 @@ impl Known {
     }
 
     fn adapt(&mut self, body: &mut Value) {
+        if body.is_null() {
+            return;
+        }
         let calls: Vec<Value> = self.last.iter().flat_map(calls).collect();
         let last = self.last.clone().unwrap_or_default();
         if body["conversation"].is_string() {
@@ -184,113 +184,218 @@ const MISUSE: [(usize, u16, &str); 4] = [
     (88, 400, ""),
 ];
 
-#[tokio::test]
-async fn every_captured_request_is_answered_or_names_what_is_not_built() {
-    let (task, server) = world("openai").await;
-    let mut known: BTreeMap<String, Known> = BTreeMap::new();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for (place, line) in fixture("client-wire-captures.jsonl").lines().enumerate() {
-        let mut row: Value = serde_json::from_str(line).unwrap();
-        if row["transport"] != "http" {
-            *counts.entry("not HTTP".to_owned()).or_default() += 1;
-            continue;
-        }
-        let known = known.entry(row["client"].to_string()).or_default();
-        let path = row["path"].as_str().unwrap().to_owned();
-        let mut query = row["query"].as_str().unwrap_or_default().to_owned();
-        let of_conversation = path.starts_with("/conversations");
-        known.adapt(&mut row["body"]);
-        let parts: Vec<String> = path
-            .split('/')
-            .map(|part| match part.split_once('_') {
-                Some(("resp", _)) => known.response(part),
-                Some(("conv", _)) => known.conversation.clone().unwrap_or_default(),
-                Some(("msg", _)) if of_conversation => text(&known.items.0),
-                _ => part.to_owned(),
-            })
-            .collect();
-        if let (true, Some((before, _))) = (of_conversation, query.split_once("after=")) {
-            query = format!("{before}after={}", text(&known.items.1));
-        }
-        let method = row["method"].as_str().unwrap();
-        let answer = send(&server, method, &(parts.join("/") + &query), &row["body"]).await;
-        let what = match MISUSE.iter().find(|(at, ..)| *at == place) {
-            Some((_, status, code)) => {
+/// A server that the captured requests are sent to, and what each client knows of it.
+struct Replayed {
+    server: Server,
+    published: Published,
+    known: BTreeMap<String, Known>,
+    sockets: BTreeMap<String, Socket>,
+}
+
+impl Replayed {
+    fn known(&mut self, row: &Value) -> &mut Known {
+        self.known.entry(row["client"].to_string()).or_default()
+    }
+
+    /// Send a row; says what became of it.
+    async fn send(&mut self, place: usize, row: &Value) -> &'static str {
+        let misuse = MISUSE.iter().find(|(at, ..)| *at == place);
+        match (row["transport"].as_str(), row["event"].as_str(), misuse) {
+            (Some("http"), _, None) => {
+                let answer = self.ask(row).await;
+                assert_eq!(answer.status, 200, "{place} {row}: {}", answer.body);
+                self.learn(row, &answer);
+                "answered"
+            }
+            (Some("http"), _, Some((_, status, code))) => {
+                let answer = self.ask(row).await;
                 assert_eq!(
                     (answer.status, answer.code().as_str()),
                     (*status, *code),
                     "{place}"
                 );
-                "refused as documented".to_owned()
+                let error = serde_json::from_str(&answer.body).unwrap();
+                self.published.check(Shape::OpenAi("ErrorResponse"), &error);
+                "refused as documented"
             }
-            None if answer.status == 501 => {
-                assert_eq!(answer.code(), "not_implemented");
-                format!("501 {}", answer.error("param").unwrap())
+            (Some("websocket"), Some("upgrade"), _) => {
+                self.upgrade(row).await;
+                "answered"
             }
-            None => {
-                assert_eq!(answer.status, 200, "{place} {path}: {}", answer.body);
-                "answered".to_owned()
+            (Some("websocket"), Some("message"), _) => {
+                self.message(row).await;
+                "answered"
             }
-        };
-        *counts.entry(what).or_default() += 1;
-        if method == "POST" && path == "/responses" && answer.status == 200 {
-            known.last = response(&answer);
-        }
-        if method == "POST" && path == "/conversations" && answer.status == 200 {
-            let made: Value = serde_json::from_str(&answer.body).unwrap();
-            known.conversation = made["id"].as_str().map(str::to_owned);
-        }
-        if method == "GET" && path.ends_with("/items") && answer.status == 200 {
-            let list: Value = serde_json::from_str(&answer.body).unwrap();
-            known.items = (list["first_id"].clone(), list["last_id"].clone());
+            _ => panic!("{place}: {row}"),
         }
     }
-    println!("captured requests: {counts:?}");
-    assert_eq!(counts.values().sum::<usize>(), 91);
-    assert!(counts["answered"] >= 42, "{counts:?}");
-    assert!(!counts.contains_key("501 compact"), "{counts:?}");
-    end(server).await;
-    task.abort();
+
+    async fn ask(&mut self, row: &Value) -> Answer {
+        let known = self.known(row);
+        let mut body = row["body"].clone();
+        known.adapt(&mut body);
+        let path = known.path(row);
+        let method = row["method"].as_str().unwrap();
+        send(&self.server, method, &path, &body).await
+    }
+
+    /// Check the answer to a row, and keep what its client goes on with.
+    fn learn(&mut self, row: &Value, answer: &Answer) {
+        let path = row["path"].as_str().unwrap();
+        let mut parts = path.trim_start_matches('/').split('/');
+        let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
+        let method = row["method"].as_str().unwrap();
+        if answer.body.starts_with("event:") {
+            let response = match answer.body.contains("response.created") {
+                true => self.published.check_stream(&answer.body).0,
+                // After an event that the client has.
+                false => response(answer).unwrap(),
+            };
+            if method == "POST" {
+                self.known(row).last = Some(response);
+            }
+            return;
+        }
+        let value: Value = serde_json::from_str(&answer.body).unwrap();
+        let shape = match (method, parts) {
+            ("POST", [Some("responses"), None, ..]) => {
+                self.known(row).last = Some(value.clone());
+                Shape::Response
+            }
+            ("POST", [Some("responses"), Some("compact"), ..]) => Shape::Compaction,
+            ("POST", [Some("responses"), Some("input_tokens"), ..]) => {
+                Shape::OpenAi("TokenCountsResource")
+            }
+            ("GET", [Some("responses"), _, None, _])
+            | ("POST", [Some("responses"), _, Some("cancel"), _]) => Shape::Response,
+            ("GET", [Some("responses"), _, Some("input_items"), _]) => {
+                Shape::OpenAi("ResponseItemList")
+            }
+            ("DELETE", [Some("responses"), ..]) => {
+                assert_eq!(
+                    (&value["object"], &value["deleted"]),
+                    (&json!("response"), &json!(true))
+                );
+                return;
+            }
+            (_, [Some("conversations"), .., None]) | ("DELETE", [Some("conversations"), ..])
+                if value["object"] != "list" =>
+            {
+                self.known(row).conversation(method, parts[1], &value)
+            }
+            ("GET", [Some("conversations"), _, _, Some(_)]) => Shape::OpenAi("ConversationItem"),
+            (_, [Some("conversations"), ..]) => {
+                self.known(row).items(method, &value);
+                Shape::OpenAi("ConversationItemList")
+            }
+            _ => panic!("{row}"),
+        };
+        self.published.check(shape, &value);
+    }
+
+    /// Open a WebSocket with the headers of a client, as far as they are not the connection's own.
+    async fn upgrade(&mut self, row: &Value) {
+        let headers = row["headers"].as_object().unwrap().iter();
+        let own = |name: &str| {
+            matches!(name, "connection" | "upgrade") || name.starts_with("sec-websocket-")
+        };
+        let headers = headers.filter(|(name, _)| !own(name));
+        let headers: Vec<(&str, &str)> = headers
+            .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+            .collect();
+        let socket = Socket::open_with(self.server.address, &headers).await;
+        self.sockets.insert(row["client"].to_string(), socket);
+    }
+
+    async fn message(&mut self, row: &Value) {
+        let mut message = row["body"].clone();
+        self.known(row).adapt(&mut message);
+        let client = row["client"].to_string();
+        let socket = self.sockets.get_mut(&client).expect("it was opened");
+        let events = socket.ask(&message).await;
+        let response = self.published.check_events(&events);
+        // A client that asks for no answer gets none, and goes on from there with what is new alone.
+        let is_warm_up = message["generate"] == false;
+        let output = response["output"].as_array().unwrap();
+        assert_eq!(output.is_empty(), is_warm_up, "{response}");
+        assert_eq!(
+            response["previous_response_id"],
+            message["previous_response_id"]
+        );
+        self.known(row).last = Some(response);
+    }
 }
 
-#[tokio::test]
-async fn the_requests_of_the_compliance_suite_pass() {
-    let (task, server) = world("openresponses").await;
-    let rows: Value =
-        serde_json::from_str(&fixture("openresponses-compliance-requests.json")).unwrap();
-    let mut passed = 0;
-    for row in rows.as_array().unwrap() {
-        // One of them is about a schema, and its request is never sent.
-        if row["transport"] != "http" || row["local_fixture_only"] == true {
-            continue;
+impl Known {
+    /// The path of a row, with the ids that ours has.
+    fn path(&mut self, row: &Value) -> String {
+        let path = row["path"].as_str().unwrap();
+        let of_conversation = path.starts_with("/conversations");
+        let parts: Vec<String> = path
+            .split('/')
+            .map(|part| match part.split_once('_') {
+                Some(("resp", _)) => self.response(part),
+                Some(("conv", _)) => self.conversation.clone().unwrap_or_default(),
+                Some(("msg", _)) if of_conversation => text(&self.items.0),
+                _ => part.to_owned(),
+            })
+            .collect();
+        let mut query = row["query"].as_str().unwrap_or_default().to_owned();
+        if let (true, Some((before, _))) = (of_conversation, query.split_once("after=")) {
+            query = format!("{before}after={}", text(&self.items.1));
         }
-        let endpoint = row["endpoint"].as_str().unwrap();
-        let answer = send(&server, "POST", endpoint, &row["first_request"]).await;
-        if endpoint == "/responses/compact" {
-            let expected = row["expected_statuses"].as_array().unwrap();
-            assert!(expected.contains(&json!(answer.status)), "{}", answer.body);
-            passed += 1;
-            continue;
-        }
-        assert_eq!(answer.status, 200, "{}: {}", row["id"], answer.body);
-        let response = response(&answer).unwrap();
-        assert_eq!(response["status"], "completed", "{}: {response}", row["id"]);
-        assert!(
-            !response["output"].as_array().unwrap().is_empty(),
-            "{}",
-            row["id"]
-        );
-        if row["id"] == "tool-calling" {
-            assert_eq!(response["output"][0]["type"], "function_call");
-        }
-        assert!(
-            response.get("throughline").is_none(),
-            "nothing outside the specification"
-        );
-        passed += 1;
+        parts.join("/") + &query
     }
-    println!("compliance requests over HTTP: {passed} passed");
-    assert_eq!(passed, 9);
-    end(server).await;
+
+    /// A conversation, or that it is gone.
+    fn conversation(&mut self, method: &str, id: Option<&str>, value: &Value) -> Shape {
+        match (method, id, value["deleted"] == true) {
+            ("POST", None, _) => {
+                self.conversation = value["id"].as_str().map(str::to_owned);
+                self.added = 0;
+            }
+            ("DELETE", _, true) => return Shape::OpenAi("DeletedConversationResource"),
+            ("DELETE", _, false) => self.added = self.added.saturating_sub(1),
+            _ => {}
+        }
+        assert_eq!(value["id"].as_str(), self.conversation.as_deref());
+        Shape::OpenAi("ConversationResource")
+    }
+
+    /// Items that were added, or listed: those that the client has added are all there.
+    fn items(&mut self, method: &str, list: &Value) {
+        let count = list["data"].as_array().unwrap().len();
+        match method {
+            "POST" => self.added += count,
+            _ => {
+                assert!(list["has_more"] == true || count >= self.added, "{list}");
+                self.items = (list["first_id"].clone(), list["last_id"].clone());
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_captured_request_is_answered_as_its_client_needs() {
+    let (task, server) = world().await;
+    let mut replayed = Replayed {
+        server,
+        published: Published::of("openai"),
+        known: BTreeMap::new(),
+        sockets: BTreeMap::new(),
+    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, line) in fixture("client-wire-captures.jsonl").lines().enumerate() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let what = replayed.send(place, &row).await;
+        *counts.entry(what).or_default() += 1;
+    }
+    println!("captured requests: {counts:?}");
+    assert_eq!(
+        counts,
+        BTreeMap::from([("answered", 87), ("refused as documented", 4)])
+    );
+    drop(replayed.sockets);
+    end(replayed.server).await;
     task.abort();
 }

@@ -6,6 +6,7 @@ use throughline_testkit::Scratch;
 use throughline_testkit::openapi::{OpenApi, Others};
 
 use crate::http::support::{Answer, Client, config, end, start, start_with};
+use crate::schema::support::without_cache_writes;
 
 async fn post(server: &Server, path: &str, body: &Value) -> Answer {
     let mut client = Client::to(server.address).await;
@@ -218,8 +219,12 @@ async fn a_chain_in_short_is_what_users_said_and_one_sealed_item() {
             ),
             _ => ("openresponses-2026-04-24.openapi.json", Others::Refused),
         };
+        let checked = match others {
+            Others::Allowed => compacted.clone(),
+            Others::Refused => without_cache_writes(&compacted),
+        };
         assert_eq!(
-            fixture(api).check("CompactResource", &compacted, others),
+            fixture(api).check("CompactResource", &checked, others),
             Ok(())
         );
         assert_eq!(compacted["object"], "response.compaction");

@@ -1,94 +1,17 @@
 //! The compliance suite of Open Responses as whole sequences, by the description of each entry: on the
 //! built-in model and on a strict vendor of each kind, in both dialects. Every answer and every event
-//! is checked against the published descriptions.
-
-use std::collections::BTreeMap;
+//! is checked against both published descriptions.
 
 use serde_json::{Value, json};
+use throughline_model::Wire;
 use throughline_server::Server;
-use throughline_testkit::openapi::{OpenApi, Others};
 use throughline_testkit::upstream::{Recorded, Reply, Script};
 
+use crate::http::published::{Published, Shape};
 use crate::http::socket_client::Socket;
 use crate::http::support::{Client, end};
 use crate::http::vendors::World;
-
-const OPENAI: &str = "openai-responses-conversations.openapi.json";
-const OPEN: &str = "openresponses-2026-04-24.openapi.json";
-
-fn fixture(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/responses/");
-    std::fs::read_to_string(format!("{folder}{name}")).unwrap()
-}
-
-/// What a published description says of answers.
-struct Published {
-    api: OpenApi,
-    response: &'static str,
-    compaction: &'static str,
-    /// The schema of each event.
-    events: BTreeMap<String, String>,
-    others: Others,
-}
-
-impl Published {
-    fn of(dialect: &str) -> Self {
-        let (file, key, response, compaction, others) = match dialect {
-            "openai" => (
-                OPENAI,
-                "openai",
-                "Response",
-                "CompactResource",
-                Others::Allowed,
-            ),
-            _ => (
-                OPEN,
-                "open_responses",
-                "ResponseResource",
-                "CompactResource",
-                Others::Refused,
-            ),
-        };
-        let text = fixture(file);
-        let api = OpenApi::read(&text).unwrap();
-        let root: Value = serde_json::from_str(&text).unwrap();
-        let mut events = BTreeMap::new();
-        for name in api.names().filter(|name| name.ends_with("Event")) {
-            let tag = &root["components"]["schemas"][name]["properties"]["type"]["enum"][0];
-            if let Some(tag) = tag.as_str() {
-                events.insert(tag.to_owned(), name.to_owned());
-            }
-        }
-        assert!(events.len() > 20, "{key}: {events:?}");
-        Self {
-            api,
-            response,
-            compaction,
-            events,
-            others,
-        }
-    }
-
-    fn check(&self, schema: &str, value: &Value) {
-        let checked = self.api.check(schema, value, self.others);
-        checked.unwrap_or_else(|why| panic!("{schema}: {why:#?}\n{value}"));
-    }
-
-    /// All events of a response; the response in the last one.
-    fn check_events(&self, events: &[Value]) -> Value {
-        for (number, event) in events.iter().enumerate() {
-            let kind = event["type"].as_str().unwrap();
-            let schema = self.events.get(kind);
-            let schema = schema.unwrap_or_else(|| panic!("{kind} is not in the specification"));
-            self.check(schema, event);
-            assert_eq!(event["sequence_number"], number, "{event}");
-        }
-        let last = events.last().unwrap();
-        assert_eq!(last["type"], "response.completed", "{last}");
-        self.check(self.response, &last["response"]);
-        last["response"].clone()
-    }
-}
+use crate::schema::support::fixture;
 
 /// One model of one server.
 struct Suite<'a> {
@@ -125,14 +48,6 @@ impl Suite<'_> {
             request["stream"] = json!(true);
         }
         let (status, body) = self.post(endpoint, &request).await;
-        if id == "image-input" && self.model == "demo" {
-            // The built-in model cannot see, and says so.
-            assert!(
-                status == 400 && body.contains("unsupported_content"),
-                "{body}"
-            );
-            return;
-        }
         let expected = row["expected_statuses"].as_array().unwrap();
         assert!(
             expected.contains(&json!(status)),
@@ -140,25 +55,24 @@ impl Suite<'_> {
             self.model
         );
         if status != 200 {
+            let error: Value = serde_json::from_str(&body).unwrap();
+            self.check(Shape::OpenAi("ErrorResponse"), &error);
             return;
         }
         let response = match is_streamed {
             true => {
-                let data = body.lines().filter_map(|line| line.strip_prefix("data: {"));
-                let events = data.map(|data| serde_json::from_str(&format!("{{{data}")).unwrap());
-                let events: Vec<Value> = events.collect();
-                assert!(body.ends_with("data: [DONE]\n\n"));
-                self.checked += events.len();
-                self.published.check_events(&events)
+                let (response, events) = self.published.check_stream(&body);
+                self.checked += events;
+                response
             }
             false => serde_json::from_str(&body).unwrap(),
         };
         self.checked += 1;
         if endpoint == "/responses/compact" {
-            self.published.check(self.published.compaction, &response);
+            self.published.check(Shape::Compaction, &response);
             return;
         }
-        self.published.check(self.published.response, &response);
+        self.published.check(Shape::Response, &response);
         assert_eq!(response["status"], "completed", "{id}: {response}");
         let output = response["output"].as_array().unwrap();
         assert!(!output.is_empty(), "{id}: {response}");
@@ -171,6 +85,22 @@ impl Suite<'_> {
                 self.model
             );
         }
+    }
+
+    fn check(&mut self, shape: Shape, value: &Value) {
+        self.checked += 1;
+        self.published.check(shape, value);
+    }
+
+    /// The error message that answers a message: its status and its code.
+    async fn refused(&mut self, socket: &mut Socket, message: &Value) -> (u64, String) {
+        let events = socket.ask(message).await;
+        let [error] = &events[..] else {
+            panic!("{events:?}");
+        };
+        self.check(Shape::SocketError, error);
+        let code = error["error"]["code"].as_str().unwrap();
+        (error["status"].as_u64().unwrap(), code.to_owned())
     }
 
     async fn over(&mut self, socket: &mut Socket, message: &Value) -> Value {
@@ -196,7 +126,7 @@ impl Suite<'_> {
         let id = row["id"].as_str().unwrap();
         let request = self.request(row);
         if id == "websocket-previous-response-not-found" {
-            assert_eq!(socket.refused(&request).await, missing);
+            assert_eq!(self.refused(&mut socket, &request).await, missing);
             return;
         }
         let first = self.over(&mut socket, &request).await;
@@ -221,7 +151,7 @@ impl Suite<'_> {
                 drop(socket);
                 let mut socket = Socket::open(address).await;
                 let message = self.next("What is the code word?", &first);
-                assert_eq!(socket.refused(&message).await, missing);
+                assert_eq!(self.refused(&mut socket, &message).await, missing);
                 let clean = self.next("Start again.", &Value::Null);
                 self.over(&mut socket, &clean).await;
             }
@@ -230,10 +160,10 @@ impl Suite<'_> {
                 let mut fails = self.next("", &first);
                 fails["input"] = json!([{"type": "function_call_output", "call_id": "call_none",
                     "output": "4"}]);
-                let (status, _) = socket.refused(&fails).await;
+                let (status, _) = self.refused(&mut socket, &fails).await;
                 assert!((400..600).contains(&status));
                 let message = self.next("What is the code word?", &first);
-                assert_eq!(socket.refused(&message).await, missing);
+                assert_eq!(self.refused(&mut socket, &message).await, missing);
             }
             "websocket-compact-new-chain" => {
                 let input =
@@ -242,7 +172,7 @@ impl Suite<'_> {
                 let (status, compacted) = self.post("/responses/compact", &body).await;
                 assert_eq!(status, 200, "{compacted}");
                 let compacted: Value = serde_json::from_str(&compacted).unwrap();
-                self.published.check(self.published.compaction, &compacted);
+                self.check(Shape::Compaction, &compacted);
                 let mut message = self.next("", &Value::Null);
                 let mut input = compacted["output"].as_array().unwrap().clone();
                 input.push(json!({"type": "message", "role": "user", "content": "Go on."}));
@@ -254,27 +184,106 @@ impl Suite<'_> {
         }
     }
 
-    /// An answer with labelled phases, which no request makes: the schema takes it.
-    fn phases(&self) {
-        let message = |phase: &str, text: &str| {
-            json!({"type": "message", "id": format!("msg_{phase}"), "role": "assistant",
-                "status": "completed", "phase": phase,
-                "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]})
+    /// Phases of messages of the assistant: a vendor's are in the response, a client's are kept, and both
+    /// descriptions have them. The request of the entry is not meant to be sent.
+    async fn phases(&mut self, rows: &[Value]) {
+        let phases = |items: &[Value]| -> Vec<String> {
+            let phases = items.iter().filter_map(|item| item["phase"].as_str());
+            phases.map(str::to_owned).collect()
         };
-        for phase in ["commentary", "final_answer"] {
-            let schema = match self.published.response {
-                "Response" => "OutputMessage",
-                _ => "Message",
-            };
-            self.published.check(schema, &message(phase, "four"));
+        let named = ["commentary", "final_answer"];
+        if self.model.starts_with("openai-responses/") {
+            let body = json!({"model": self.model, "input": LABELLED});
+            let (status, answer) = self.post("/responses", &body).await;
+            assert_eq!(status, 200, "{answer}");
+            let response: Value = serde_json::from_str(&answer).unwrap();
+            self.check(Shape::Response, &response);
+            assert_eq!(phases(response["output"].as_array().unwrap()), named);
         }
+        let sent = rows.iter().find(|row| row["id"] == "assistant-phase");
+        let request = self.request(sent.unwrap());
+        let (_, answer) = self.post("/responses", &request).await;
+        let mut response: Value = serde_json::from_str(&answer).unwrap();
+        let line = format!(
+            "GET /v1/responses/{}/input_items?order=asc",
+            response["id"].as_str().unwrap()
+        );
+        let mut client = Client::to(self.server.address).await;
+        let kept = client.send(&line, &[], b"").await;
+        let kept: Value = serde_json::from_str(&kept.body).unwrap();
+        self.check(Shape::OpenAi("ResponseItemList"), &kept);
+        assert_eq!(phases(kept["data"].as_array().unwrap()), named);
+        for phase in named {
+            let message = message(phase);
+            self.check(Shape::Message, &message);
+            response["output"].as_array_mut().unwrap().push(message);
+        }
+        self.check(Shape::Response, &response);
     }
 }
 
+/// What the vendor answers with messages of both phases.
+const LABELLED: &str = "Comment first.";
+
+fn message(phase: &str) -> Value {
+    json!({"type": "message", "id": format!("msg_{phase}"), "role": "assistant",
+        "status": "completed", "phase": phase,
+        "content": [{"type": "output_text", "text": "four", "annotations": [], "logprobs": []}]})
+}
+
+/// An event stream of OpenAI's with messages of both phases.
+fn labelled() -> String {
+    let output = ["commentary", "final_answer"].map(message);
+    let response = |status: &str, output: &[Value]| {
+        json!({"id": "resp_labelled", "object": "response", "created_at": 1_790_000_000,
+            "status": status, "model": "gpt-5", "output": output,
+            "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": 0}}})
+    };
+    let mut events =
+        vec![json!({"type": "response.created", "response": response("in_progress", &[])})];
+    for (index, whole) in output.iter().enumerate() {
+        let mut begun = whole.clone();
+        begun["status"] = json!("in_progress");
+        begun["content"] = json!([]);
+        let (id, part) = (&whole["id"], &whole["content"][0]);
+        let of = |kind: &str| json!({"type": kind, "item_id": id, "output_index": index, "content_index": 0});
+        events.push(
+            json!({"type": "response.output_item.added", "output_index": index, "item": begun}),
+        );
+        let mut opened = of("response.content_part.added");
+        opened["part"] =
+            json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
+        let mut delta = of("response.output_text.delta");
+        delta["delta"] = part["text"].clone();
+        let mut done = of("response.output_text.done");
+        done["text"] = part["text"].clone();
+        let mut closed = of("response.content_part.done");
+        closed["part"] = part.clone();
+        events.extend([opened, delta, done, closed]);
+        events.push(
+            json!({"type": "response.output_item.done", "output_index": index, "item": whole}),
+        );
+    }
+    events.push(json!({"type": "response.completed", "response": response("completed", &output)}));
+    let mut body = String::new();
+    for (number, mut event) in events.into_iter().enumerate() {
+        event["sequence_number"] = json!(number);
+        let kind = event["type"].as_str().unwrap();
+        body.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
+    }
+    body
+}
+
 /// A vendor that calls a tool when it is asked for the weather, and otherwise repeats what it was sent.
-fn script() -> Script {
-    Script::respond_with(|asked: &Recorded| {
+fn script(wire: &Wire) -> Script {
+    let has_phases = *wire == Wire::OpenAiResponses;
+    Script::respond_with(move |asked: &Recorded| {
         let text = asked.body.to_string();
+        if has_phases && text.contains(LABELLED) {
+            return Reply::raw(200, "text/event-stream", labelled());
+        }
         match text.contains("weather") && text.contains("get_weather") {
             true => Reply::calls([("get_weather", r#"{"location":"San Francisco, CA"}"#)]),
             false if text.contains("cobalt") => Reply::text("The word is cobalt."),
@@ -293,7 +302,7 @@ async fn the_compliance_suite_passes_on_every_vendor_in_both_dialects() {
     for dialect in ["openai", "openresponses"] {
         let published = Published::of(dialect);
         let more = format!("[server]\ndialect = \"{dialect}\"\n");
-        let world = World::start(|_| script(), &more).await;
+        let world = World::start(script, &more).await;
         let vendors = world.vendors.iter().map(|vendor| vendor.model.as_str());
         for model in vendors.chain(["demo"]) {
             let mut suite = Suite {
@@ -304,7 +313,7 @@ async fn the_compliance_suite_passes_on_every_vendor_in_both_dialects() {
             };
             for row in rows {
                 match (row["transport"].as_str(), row["local_fixture_only"] == true) {
-                    (_, true) => suite.phases(),
+                    (_, true) => suite.phases(rows).await,
                     (Some("websocket"), _) => suite.socket(row).await,
                     _ => suite.http(row).await,
                 }

@@ -25,6 +25,7 @@ mod mcp;
 mod message_stores;
 mod metrics;
 mod models;
+mod published;
 mod references;
 mod replay;
 mod retries;

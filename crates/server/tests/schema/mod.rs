@@ -12,6 +12,6 @@ mod captures;
 mod grammar;
 mod property;
 mod runs;
-mod schemas;
-mod support;
+pub(crate) mod schemas;
+pub(crate) mod support;
 mod vendors;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use throughline::{RunEvent, StopReason};
 use throughline_model::Stop;
 use throughline_server::Dialect;
@@ -69,4 +70,23 @@ pub(crate) fn projected(
     }
     projector.finish(ending, &mut frames);
     (frames, projector)
+}
+
+/// An answer without the one member that OpenAI requires and Open Responses does not name, for checks that
+/// there is nothing else of that kind.
+pub(crate) fn without_cache_writes(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    remove(&mut answer, "cache_write_tokens");
+    answer
+}
+
+fn remove(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(members) => {
+            members.remove(key);
+            members.values_mut().for_each(|member| remove(member, key));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|one| remove(one, key)),
+        _ => {}
+    }
 }

@@ -62,10 +62,8 @@ pub(in crate::api::openai) fn listed(page: &[Item], has_more: bool) -> RawJson {
         }
         data.end();
         for (key, item) in [("first_id", page.first()), ("last_id", page.last())] {
-            match item {
-                Some(item) => drop(object.str(key, &item.id)),
-                None => drop(object.raw(key, "null")),
-            }
+            // A text also for an empty page, as OpenAI's description wants it.
+            object.str(key, item.map_or("", |item| &item.id));
         }
         object.bool("has_more", has_more);
     })

@@ -165,7 +165,7 @@ fn response_body(app: &App, items: &UnchangedItems, item: &RawJson, short: &Cond
         }
         output.end();
         // No model was called, so that no tokens were used.
-        UsageTotal::default().write(object.key("usage"), dialect);
+        UsageTotal::default().write(object.key("usage"));
         if dialect == Dialect::OpenAi {
             let report = short.report.to_json();
             object.raw("throughline", &format!("{{\"compaction\":{report}}}"));

@@ -101,14 +101,13 @@ impl UsageTotal {
     }
 
     /// Write it as `usage`.
-    pub(in crate::api::openai::responses) fn write(&self, out: &mut String, dialect: Dialect) {
+    pub(in crate::api::openai::responses) fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.number("input_tokens", self.input);
         let mut details = ObjectWriter::new(object.key("input_tokens_details"));
         details.number("cached_tokens", self.cache_read);
-        if dialect == Dialect::OpenAi {
-            details.number("cache_write_tokens", self.cache_write);
-        }
+        // OpenAI requires it; the other specification allows what it does not name.
+        details.number("cache_write_tokens", self.cache_write);
         details.end();
         object.number("output_tokens", self.output);
         let mut details = ObjectWriter::new(object.key("output_tokens_details"));
@@ -127,7 +126,6 @@ pub(super) struct ResponseObject {
     previous: Option<String>,
     conversation: Option<String>,
     echo: RawJson,
-    dialect: Dialect,
     /// The first members of our own object; none in a dialect without it.
     throughline: Option<String>,
     /// What was done to what the model was shown, last.
@@ -154,7 +152,6 @@ impl ResponseObject {
             previous: context.previous.map(|run| format!("resp_{}", run.to_hex())),
             conversation: context.conversation.clone(),
             echo: echo::members(&context.request, context.dialect, &context.ignored),
-            dialect: context.dialect,
             throughline,
             compacted: None,
             ignored: context.ignored.clone(),
@@ -228,7 +225,7 @@ impl ResponseObject {
                 list.raw(item);
             }
             list.end();
-            usage.write(object.key("usage"), self.dialect);
+            usage.write(object.key("usage"));
             object.members_of(self.echo.get());
             if let Some(throughline) = &self.throughline {
                 let out = object.key("throughline");
