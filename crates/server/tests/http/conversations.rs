@@ -65,11 +65,11 @@ impl World {
             let data = page["data"].as_array().unwrap();
             assert_eq!(
                 page["first_id"],
-                data.first().map_or(Value::Null, |one| one["id"].clone())
+                data.first().map_or(json!(""), |one| one["id"].clone())
             );
             assert_eq!(
                 page["last_id"],
-                data.last().map_or(Value::Null, |one| one["id"].clone())
+                data.last().map_or(json!(""), |one| one["id"].clone())
             );
             items.extend(data.iter().cloned());
             if page["has_more"] == json!(false) {
@@ -357,6 +357,25 @@ async fn if_match_compares_the_head() {
         let odd = world.ask(&line, &[("if-match", "node_1")], body).await;
         assert_eq!(odd.status, 400, "{}", odd.body);
     }
+    let pairs = json!({"metadata": {"topic": "tides"}});
+    for (line, body) in [
+        (format!("POST {path}"), &pairs),
+        (format!("DELETE {path}"), &Value::Null),
+    ] {
+        let moved = world.ask(&line, &[("if-match", &empty)], body).await;
+        assert_eq!(
+            (moved.status, moved.code().as_str()),
+            (412, "head_moved"),
+            "{line}"
+        );
+        let head = moved.error("head").unwrap();
+        assert_eq!(format!("\"{head}\""), after, "{line}");
+    }
+    let named = world
+        .ask(&format!("POST {path}"), &[("if-match", &after)], &pairs)
+        .await;
+    assert_eq!(named.status, 200, "{}", named.body);
+    assert_eq!(named.header("etag"), Some(&*after));
     let added = world
         .ask(
             &format!("POST {path}/items"),
@@ -400,6 +419,44 @@ async fn items_with_a_key_are_added_once() {
         (other.status, other.code().as_str()),
         (422, "idempotency_key_reused")
     );
+    end(world.server).await;
+}
+
+#[tokio::test]
+async fn items_that_an_sdk_sends_again_are_added_once() {
+    let world = World::new().await;
+    let id = world.conversation(json!([])).await;
+    let line = format!("POST /v1/conversations/{id}/items");
+    let body = json!({"items": [message("once")]});
+    let count = |attempt: &'static str| [("x-stainless-retry-count", attempt)];
+    // The answer is not read: the client breaks off.
+    let text = body.to_string();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\nx-stainless-retry-count: 0\r\n\r\n{text}",
+        text.len()
+    );
+    let mut client = Client::to(world.server.address).await;
+    client.write(head.as_bytes()).await;
+    while world.items(&id).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // Closing resets the connection.
+    client.stream.get_ref().set_zero_linger().unwrap();
+    drop(client);
+    let again = world.ask(&line, &count("1"), &body).await;
+    assert_eq!(again.status, 200, "{}", again.body);
+    let listed: Value = serde_json::from_str(&again.body).unwrap();
+    assert_eq!(world.items(&id).await, *listed["data"].as_array().unwrap());
+    // What its client has got is said anew if it is sent anew.
+    let anew = world.ask(&line, &count("0"), &body).await;
+    assert_eq!(anew.status, 200, "{}", anew.body);
+    assert_eq!(world.texts(&id).await, ["once", "once"]);
+    // The same items for another conversation are others.
+    let other = world.conversation(json!([])).await;
+    let path = format!("POST /v1/conversations/{other}/items");
+    let elsewhere = world.ask(&path, &count("1"), &body).await;
+    assert_eq!(elsewhere.status, 200, "{}", elsewhere.body);
+    assert_eq!(world.texts(&other).await, ["once"]);
     end(world.server).await;
 }
 
@@ -474,11 +531,16 @@ async fn a_busy_conversation_refuses_a_second_turn_and_its_items() {
         assert_eq!(second.header("x-should-retry"), Some("true"));
         assert_eq!(second.header("retry-after"), Some("1"));
         let holder: Value = serde_json::from_str(&first.body).unwrap();
-        assert!(
-            second.body.contains(holder["id"].as_str().unwrap()),
-            "{}",
-            second.body
-        );
+        let body: Value = serde_json::from_str(&second.body).unwrap();
+        let error = &body["error"];
+        assert_eq!(error["response_id"], holder["id"], "{error}");
+        let path = format!("GET /v1/conversations/{id}/items");
+        let before = world.ask(&path, &[], &Value::Null).await;
+        // The first turn has moved the head since.
+        let now = before.header("etag").unwrap().trim_matches('"');
+        assert!(error["head"].as_str().is_some_and(|head| head != now));
+        assert!(error["version"].is_u64(), "{error}");
+        assert_eq!(error["strategies"], json!(["queue", "branch", "interrupt"]));
         assert_eq!(world.texts(&id).await, ["before", "first", "answer one"]);
         end(world.server).await;
     }
@@ -530,6 +592,56 @@ async fn a_turn_can_interrupt_the_one_before() {
         ["before", "first", "answer one", "second", "answer two"]
     );
     assert_eq!(world.items(&id).await[2]["status"], "incomplete");
+    end(world.server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_was_left_is_finished_by_its_own_model_before_the_next() {
+    let gate = Gate::default();
+    gate.close();
+    let replies = vec![
+        Reply::text("lost").held(&gate),
+        Reply::text("by its own model"),
+    ];
+    let upstream = Upstream::start(Wire::OpenAiChat, replies).await;
+    let scratch = Scratch::new("conversations");
+    let file = format!(
+        "[limits]\ndrain_seconds = 0\n[[upstream]]\nname = \"up\"\nkind = \"openai-chat\"\n\
+         base_url = \"{}\"\napi_key_env = \"UP_KEY\"\n",
+        upstream.base_url()
+    );
+    let store = scratch.sqlite("store.db");
+    let variables = [("UP_KEY", KEY), ("THROUGHLINE_STORE", store.as_str())];
+    let begin = async || World {
+        server: start_with(config(&file, &variables)).await,
+        kept: None,
+    };
+    let world = begin().await;
+    let id = world.conversation(json!([])).await;
+    let first = json!({"model": "up/m", "conversation": id, "input": "first", "background": true});
+    let first = world.json("POST /v1/responses", &first).await;
+    upstream.received(1).await;
+    end(world.server).await;
+    gate.open();
+    let world = begin().await;
+    // It has another model, and comes while the first turn is not finished, or just when it is.
+    let second = json!({"model": "demo", "conversation": id, "input": "How many messages?",
+        "throughline": {"on_busy": "queue"}});
+    let second = world.json("POST /v1/responses", &second).await;
+    assert!(
+        said(&second).starts_with("There are 3 messages"),
+        "{second}"
+    );
+    let line = format!("GET /v1/responses/{}", first["id"].as_str().unwrap());
+    let first = world.json(&line, &Value::Null).await;
+    assert_eq!(
+        (first["status"].as_str(), said(&first)),
+        (Some("completed"), "by its own model")
+    );
+    assert_eq!(
+        world.texts(&id).await[..3],
+        ["first", "by its own model", "How many messages?"]
+    );
     end(world.server).await;
 }
 

@@ -9,6 +9,7 @@ use throughline_store::{
 };
 
 use super::{about, opened};
+use crate::api::openai::conversation_head::describe_busy;
 use crate::api::openai::responses::errors;
 use crate::app::App;
 use crate::error::ApiError;
@@ -72,7 +73,10 @@ impl<'a> Change<'a> {
                 self.again(now.tip.map(|tip| tip.node))?;
                 Ok(None)
             }
-            Err(error) => Err(about(self.app, &error, self.id)),
+            Err(error) => {
+                let error = about(self.app, &error, self.id);
+                Err(describe_busy(self.app, self.scope, Some(self.id), error).await)
+            }
         }
     }
 }

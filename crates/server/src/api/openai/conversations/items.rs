@@ -1,4 +1,4 @@
-//! The items of a conversation.
+//! The items of a conversation: listed, read and taken out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,22 +8,21 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use throughline_model::json::{RawJson, Value};
 use throughline_model::{Body as ContentBody, Message, Path as JsonPath, Source};
-use throughline_store::{Append, Entry, Mask, NodeId, Opened, RunId, TenantScope};
+use throughline_store::{Append, Entry, Mask, Opened, RunId, TenantScope};
 
 use super::change::{Change, append, check_owner, uncompacted};
 use super::{about, object, opened};
-use crate::api::openai::conversation_head::{expected_head, open, set_entity_tag};
-use crate::api::openai::items::{InputItems, Item, ItemPage, listed};
+use crate::api::openai::conversation_head::{expected_head, set_entity_tag};
+use crate::api::openai::items::{InputItems, Item, ItemPage};
 use crate::api::openai::responses::chain::{ListingOptions, entries, visible_items};
 use crate::api::openai::responses::errors;
 use crate::api::openai::responses::resolve_input::resolve_input;
-use crate::api::openai::responses::retry::Retry;
 use crate::api::query::Query;
 use crate::api::read;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, MISSING_ITEM};
-use crate::net::{Payload, json};
+use crate::net::json;
 
 /// How many items one request may add.
 const MOST_ITEMS: usize = 20;
@@ -109,81 +108,6 @@ pub(super) async fn list(
     let found = ConversationItems::read(&app, &caller.scope, &opened, &query).await?;
     let mut response = json(StatusCode::OK, &page.of(found.items)?);
     set_entity_tag(&mut response, opened.tip.map(|tip| tip.node));
-    Ok(response)
-}
-
-/// `POST /v1/conversations/{id}/items`: the items that were stored.
-pub(super) async fn add(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    payload: Payload,
-) -> Result<Response<Body>, ApiError> {
-    let body = read::body(payload.bytes())?;
-    if body.get("items").is_none() {
-        return Err(read::missing(&JsonPath::Root.key("items")));
-    }
-    let input = input_of(&body)?;
-    let wanted = expected_head(&headers)?;
-    // A key stands for one request to one conversation.
-    let request = [id.as_bytes(), b"\n", payload.bytes()].concat();
-    let key = match Retry::of(&headers, &request)? {
-        Retry::Keyed(key) => Some(key),
-        Retry::WithoutKey(_) | Retry::FirstAttempt(_) | Retry::None => None,
-    };
-    let scope = &caller.scope;
-    if let Some(key) = &key {
-        // A repeated request is answered with what it stored, wherever the head is by now.
-        let before = app.store.run_by_key(scope, key).await;
-        if let Some(run) = before.map_err(|error| about(&app, &error, &id))? {
-            return added(&app, scope, &id, run.published).await;
-        }
-    }
-    let mut change = Change::new(&app, scope, &id, wanted);
-    loop {
-        let found = change.read().await?;
-        let head = found.tip.map(|tip| tip.node);
-        let thread = open(&app.runs.threads(scope), &id).await;
-        let thread = thread.map_err(|error| about(&app, &error, &id))?;
-        check_owner(&thread.owner())?;
-        if thread.head() != head {
-            change.again(thread.head())?;
-            continue;
-        }
-        let new = NewItems::resolve(&app, scope, &input, &thread.snapshot()).await?;
-        if new.is_empty() {
-            let mut response = json(StatusCode::OK, &listed(&[], false));
-            set_entity_tag(&mut response, head);
-            return Ok(response);
-        }
-        // The items were compared with this history.
-        let append = Append {
-            expected: Some(found.thread.version),
-            ..append(&app, &found.thread.id, new.into_messages(), key.clone())
-        };
-        if let Some(published) = change.store(&append).await? {
-            return added(&app, scope, &id, published.node).await;
-        }
-    }
-}
-
-/// The items that an append stored, with its node as entity tag.
-async fn added(
-    app: &App,
-    scope: &TenantScope,
-    id: &str,
-    node: Option<NodeId>,
-) -> Result<Response<Body>, ApiError> {
-    let mut items = Vec::new();
-    if let Some(node) = node {
-        let journal = app.store.journal(scope, node.run).await;
-        let journal = journal.map_err(|error| about(app, &error, id))?;
-        let entries: Vec<&Entry> = journal.entries.iter().collect();
-        items = visible_items(app, &entries, &ListingOptions::plain());
-    }
-    let mut response = json(StatusCode::OK, &listed(&items, false));
-    set_entity_tag(&mut response, node);
     Ok(response)
 }
 

@@ -1,6 +1,7 @@
 //! The Conversations API: a conversation is another name of a thread, whose head is moved only by runs
 //! that hold its lease.
 
+mod add;
 mod change;
 mod items;
 mod object;
@@ -8,12 +9,16 @@ mod object;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::{get, post};
 use throughline_model::json::{RawJson, Value};
 use throughline_store::{At, Error, MovedBy, NewThread, Opened, TenantScope, ThreadPatch};
 
-use crate::api::openai::conversation_head::{alias, set_entity_tag, with_locked_status};
+use change::Change;
+
+use crate::api::openai::conversation_head::{
+    alias, expected_head, set_entity_tag, with_locked_status,
+};
 use crate::api::openai::responses::errors;
 use crate::api::openai::responses::wire::metadata;
 use crate::api::read;
@@ -32,7 +37,7 @@ pub(crate) fn router() -> Router<App> {
         )
         .route(
             "/v1/conversations/{id}/items",
-            get(items::list).post(items::add),
+            get(items::list).post(add::add),
         )
         .route(
             "/v1/conversations/{id}/items/{item}",
@@ -46,14 +51,16 @@ async fn opened(app: &App, scope: &TenantScope, id: &str) -> Result<Opened, ApiE
     opened.map_err(|error| about(app, &error, id))
 }
 
-/// Change the thread of the conversation of a path.
+/// Change the thread of the conversation of a path, if its head is the one that the client expects.
 async fn patch_thread(
     app: &App,
     scope: &TenantScope,
     id: &str,
+    headers: &HeaderMap,
     patch: &ThreadPatch,
 ) -> Result<(), ApiError> {
-    let found = opened(app, scope, id).await?;
+    let wanted = expected_head(headers)?;
+    let found = Change::new(app, scope, id, wanted).read().await?;
     let patched = app.store.patch(scope, &found.thread.id, patch).await;
     patched.map(drop).map_err(|error| about(app, &error, id))
 }
@@ -141,6 +148,7 @@ async fn update(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response<Body>, ApiError> {
     let body = read::body(payload.bytes())?;
@@ -153,7 +161,7 @@ async fn update(
         meta: Some(Some(metadata_of(&body)?)),
         ..ThreadPatch::default()
     };
-    patch_thread(&app, &caller.scope, &id, &patch).await?;
+    patch_thread(&app, &caller.scope, &id, &headers, &patch).await?;
     let opened = opened(&app, &caller.scope, &id).await?;
     Ok(shown(&id, &opened))
 }
@@ -163,17 +171,13 @@ async fn delete(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Response<Body>, ApiError> {
-    let found = opened(&app, &caller.scope, &id).await?;
     let patch = ThreadPatch {
         remove_aliases: vec![alias(&id)],
         ..ThreadPatch::default()
     };
-    let patched = app
-        .store
-        .patch(&caller.scope, &found.thread.id, &patch)
-        .await;
-    patched.map_err(|error| about(&app, &error, &id))?;
+    patch_thread(&app, &caller.scope, &id, &headers, &patch).await?;
     let body = RawJson::object(|object| {
         object
             .str("id", &id)

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response};
-use futures_util::stream;
 use throughline::agent::{ExpectedHead, RunEnd};
 use throughline::client::Reservation;
 use throughline_store::{Idempotency, RunId, TenantScope};
@@ -20,6 +19,7 @@ use super::unsupported::header;
 use super::wire::CreateRequest;
 use super::{errors, get, sse};
 use crate::api::openai::conversation_head;
+use crate::api::openai::delivered_body::delivered;
 use crate::api::openai::items::{InputItems, with_status};
 use crate::app::App;
 use crate::auth::Caller;
@@ -73,7 +73,7 @@ async fn read_and_run(
     let mut call = CreateCall::new(&app, &caller.scope, request, memory)?;
     call.connection = probe.map(|Extension(probe)| Arc::new(probe) as Arc<dyn ClientConnection>);
     call.expected_head = expected_head;
-    let mut response = match retry {
+    let answered = match retry {
         Retry::Keyed(key) => {
             let run = app.store.ids().run();
             call.begin(run, Some((key, None))).await
@@ -81,8 +81,11 @@ async fn read_and_run(
         Retry::WithoutKey(digest) => call.retry_without_key(digest).await,
         Retry::FirstAttempt(digest) => call.begin_first_attempt(digest).await,
         Retry::None => call.begin(app.store.ids().run(), None).await,
-    }
-    .map_err(|error| conversation_head::with_locked_status(&app, error))?;
+    };
+    let mut response = match answered {
+        Ok(response) => response,
+        Err(error) => return Err(call.describe_busy(error).await),
+    };
     call.add_entity_tag(&mut response).await;
     if let Some(Ok(ignored)) = call.ignored.map(HeaderValue::try_from) {
         response.headers_mut().insert(IGNORED, ignored);
@@ -101,8 +104,10 @@ pub(super) async fn answer_message(
     let mut call = CreateCall::new(app, scope, request, Arc::new(memory))?;
     call.chain = Some(Arc::clone(chain));
     let run = app.store.ids().run();
-    let answered = Box::pin(call.begin(run, None)).await;
-    answered.map_err(|error| conversation_head::with_locked_status(app, error))
+    match Box::pin(call.begin(run, None)).await {
+        Ok(response) => Ok(response),
+        Err(error) => Err(call.describe_busy(error).await),
+    }
 }
 
 /// What a conversation needs.
@@ -162,6 +167,12 @@ impl<'a> CreateCall<'a> {
             chain: None,
             ignored: None,
         })
+    }
+
+    /// An error, with what a client needs if the conversation is busy.
+    async fn describe_busy(&self, error: ApiError) -> ApiError {
+        let id = self.request.conversation();
+        conversation_head::describe_busy(self.app, self.scope, id, error).await
     }
 
     /// Name the head of the conversation after a response that moved it, in the header of a whole answer.
@@ -369,25 +380,9 @@ impl<'a> CreateCall<'a> {
 
 /// The answer of a run that is over.
 fn answered(body: &Pieces, (run, delivery): (RunId, Delivery)) -> Response<Body> {
-    let mut response = Response::new(whole(body, delivery));
+    let mut response = Response::new(delivered(body, delivery));
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response.extensions_mut().insert(Answered(run));
     response
-}
-
-/// A body that records when all of it was written.
-fn whole(body: &Pieces, delivery: Delivery) -> Body {
-    let pieces = body.as_slice().to_vec().into_iter();
-    let chunks = stream::unfold(pieces, move |mut left| {
-        let delivery = delivery.clone();
-        async move {
-            let Some(piece) = left.next() else {
-                delivery.written();
-                return None;
-            };
-            Some((Ok::<Bytes, std::convert::Infallible>(piece), left))
-        }
-    });
-    Body::from_stream(chunks)
 }
