@@ -6,6 +6,7 @@
 
 mod approvals;
 mod callers;
+mod conversation_kills;
 mod conversations;
 mod cuts;
 mod ends;

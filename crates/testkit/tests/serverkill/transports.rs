@@ -19,11 +19,11 @@ use crate::serverkill::settle;
 use crate::serverkill::world::World;
 
 /// How often the server dies on one store, and how many clients there are of each kind.
-const LIVES: u64 = 12;
+pub(crate) const LIVES: u64 = 12;
 const CLIENTS: usize = 3;
 
 /// How far each server's clock is ahead of the one before: more than a lease.
-const APART: u64 = 10_500;
+pub(crate) const APART: u64 = 10_500;
 
 /// How long the last events may take to come: a refused one comes again after a pause.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -339,8 +339,8 @@ fn judge(
     Ok(())
 }
 
-/// The server's life on one store, again and again.
-fn lives(
+/// The server's life on one store, again and again. Returns how often it died.
+pub(crate) fn lives(
     world: &World,
     rng: &mut Rng,
     start: &mut impl FnMut(&str) -> Result<(Process, String), String>,
