@@ -180,6 +180,8 @@ pub struct Settings {
     pub cache_key: Option<String>,
     /// How long a cached prompt is kept, in OpenAI's words.
     pub cache_retention: Option<String>,
+    /// Features in beta that the request uses, by Anthropic's names. They are sent in a header.
+    pub betas: Vec<String>,
     /// Members for the vendor's request body, an object. They go in as they are and win over what
     /// is set above.
     pub extra: Option<RawJson>,

@@ -12,6 +12,7 @@
 //!
 //! Absent on purpose: TLS, HTTP/2, and everything else that takes control over single bytes away.
 
+mod counted;
 mod entry;
 mod fault;
 mod frames;

@@ -5,6 +5,7 @@ use throughline_model::Wire;
 use throughline_wire::validate::Profile;
 use throughline_wire::{Losses, codec};
 
+use super::counted::counted;
 use super::fault::{Extent, Fault};
 use super::frames;
 use super::http::{Act, Head, Incoming};
@@ -71,6 +72,10 @@ impl ServerState {
             let acts = self.about_stored(&to, request, &operation, &mut recorded);
             return self.record(recorded, acts);
         }
+        if let Some(counted) = counted(&self.profile, &self.memory, request) {
+            let acts = self.about_tokens(&to, counted, &mut recorded);
+            return self.record(recorded, acts);
+        }
         self.counts.model_calls += 1;
         let mut judged = strict::judge(&self.profile, &self.memory, request);
         if let (Ok(accepted), Some(window)) = (&mut judged, &mut self.window) {
@@ -133,6 +138,35 @@ impl ServerState {
             }
         };
         let body = match found {
+            Ok(body) => body.to_string().into_bytes(),
+            Err(refusal) => {
+                recorded.verdict = Verdict::Refused(refusal.status, refusal.message.clone());
+                self.counts.refused += 1;
+                return inflict::refusal(to, &refusal);
+            }
+        };
+        let answer = PreparedResponse {
+            head: vendor::head(to.wire, 200, to.number),
+            shape: Shape::Whole(body),
+        };
+        match recorded.fault {
+            Some(fault) => inflict::faulty(to, fault, &answer),
+            None => inflict::plain(to, &answer),
+        }
+    }
+
+    /// Answers a request for the number of tokens.
+    fn about_tokens(
+        &mut self,
+        to: &To<'_>,
+        counted: Result<Value, Refusal>,
+        recorded: &mut Recorded,
+    ) -> Vec<Act> {
+        recorded.fault = self.next_fault();
+        if let Some(fault) = recorded.fault.filter(|fault| fault.is_error_status()) {
+            return inflict::error_status(to, fault);
+        }
+        let body = match counted {
             Ok(body) => body.to_string().into_bytes(),
             Err(refusal) => {
                 recorded.verdict = Verdict::Refused(refusal.status, refusal.message.clone());

@@ -6,7 +6,7 @@ use throughline_wire::Loss;
 
 use super::{
     Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, ModelList,
-    StoredConversations,
+    StoredConversations, TokenCounter,
 };
 
 /// Convenience methods for every client.
@@ -47,6 +47,10 @@ impl<C: ChatClient + ?Sized> ChatClient for Arc<C> {
 
     fn models(&self) -> Option<&dyn ModelList> {
         (**self).models()
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        (**self).token_counter()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -14,6 +14,7 @@ mod observe;
 mod request;
 mod secret;
 mod services;
+mod token_counter;
 #[cfg(feature = "http")]
 mod vendor;
 
@@ -48,6 +49,7 @@ pub use request::{ChatRequest, HistoryOwner, LossSink, PersistMark};
 pub use secret::Secret;
 pub use services::{SERVICE_STORAGE, ServiceStorage, Stability};
 pub(crate) use throughline_wire::approval_answer;
+pub use token_counter::TokenCounter;
 pub use updates::{Update, Updates};
 #[cfg(feature = "http")]
 pub use vendor::{
@@ -123,6 +125,11 @@ pub trait ChatClient: Send + Sync {
 
     /// The models that the service lists, if it can be asked for them. Layers forward the call.
     fn models(&self) -> Option<&dyn ModelList> {
+        None
+    }
+
+    /// The service's own count of tokens, if it can be asked for one. Layers forward the call.
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
         None
     }
 

@@ -23,11 +23,32 @@ pub(crate) enum Streaming {
 /// The span and the metrics of a model call.
 pub(crate) struct CallWatch<'a> {
     telemetry: &'a Telemetry,
-    span: Span,
     provider: &'a str,
     model: Option<&'a str>,
+    span: CallSpan,
+}
+
+/// The span of a model call and its times.
+pub(crate) struct CallSpan {
+    span: Span,
     began: Option<Instant>,
     first: OnceLock<Duration>,
+}
+
+impl CallSpan {
+    /// Records an event of a streamed answer.
+    pub(super) fn event(&self) {
+        let Some(began) = self.began else {
+            return;
+        };
+        self.first.get_or_init(|| {
+            let time = began.elapsed();
+            let seconds = time.as_secs_f64();
+            self.span
+                .record("gen_ai.response.time_to_first_chunk", seconds);
+            time
+        });
+    }
 }
 
 impl Telemetry {
@@ -81,36 +102,50 @@ impl Telemetry {
             telemetry: self,
             provider,
             model,
-            began: self.began(&span),
-            span,
-            first: OnceLock::new(),
+            span: CallSpan {
+                began: self.began(&span),
+                span,
+                first: OnceLock::new(),
+            },
         }
+    }
+}
+
+impl<'a> CallWatch<'a> {
+    /// A call whose span outlives what it was begun with.
+    pub(super) fn of(
+        telemetry: &'a Telemetry,
+        (provider, model): (&'a str, Option<&'a str>),
+        span: CallSpan,
+    ) -> Self {
+        Self {
+            telemetry,
+            provider,
+            model,
+            span,
+        }
+    }
+
+    /// The span alone, without what it was begun with.
+    pub(super) fn into_span(self) -> CallSpan {
+        self.span
     }
 }
 
 impl CallWatch<'_> {
     /// The span in which the call is made.
     pub(crate) fn span(&self) -> Span {
-        self.span.clone()
+        self.span.span.clone()
     }
 
     /// Records an event of a streamed answer.
     pub(crate) fn event(&self) {
-        let Some(began) = self.began else {
-            return;
-        };
-        self.first.get_or_init(|| {
-            let time = began.elapsed();
-            let seconds = time.as_secs_f64();
-            self.span
-                .record("gen_ai.response.time_to_first_chunk", seconds);
-            time
-        });
+        self.span.event();
     }
 
     /// Records the answer.
     pub(crate) fn answered(&self, response: &Response) {
-        let Some(began) = self.began else {
+        let Some(began) = self.span.began else {
             return;
         };
         let labels = self.labels(response.model.as_deref());
@@ -118,7 +153,7 @@ impl CallWatch<'_> {
         if let (Some(metrics), Some(usage)) = (&self.telemetry.metrics, &response.usage) {
             metrics.tokens(labels, usage);
         }
-        let span = &self.span;
+        let span = &self.span.span;
         if span.is_disabled() {
             return;
         }
@@ -137,7 +172,7 @@ impl CallWatch<'_> {
 
     /// Records that the call failed after all retries.
     pub(crate) fn failed(&self, error: &ClientError) {
-        let Some(began) = self.began else {
+        let Some(began) = self.span.began else {
             return;
         };
         let labels = self.labels(None);
@@ -145,21 +180,21 @@ impl CallWatch<'_> {
         if let Some(metrics) = &self.telemetry.metrics {
             metrics.model_error(labels, error.kind());
         }
-        let text = self.telemetry.records_content(&self.span);
+        let text = self.telemetry.records_content(&self.span.span);
         let text = text.then(|| content::error(error));
-        failed(&self.span, error.kind().as_str(), text.as_deref());
+        failed(&self.span.span, error.kind().as_str(), text.as_deref());
     }
 
     /// Records that the run was cut off before the answer was complete. The service did not fail,
     /// so the span is not marked as failed; the duration is recorded separately from that of
     /// complete answers.
     pub(crate) fn cut(&self, stop: &'static str) {
-        let Some(began) = self.began else {
+        let Some(began) = self.span.began else {
             return;
         };
         self.measure(self.labels(None), began, Some(stop));
-        self.span.record("throughline.stop_reason", stop);
-        self.span.record("error.type", stop);
+        self.span.span.record("throughline.stop_reason", stop);
+        self.span.span.record("error.type", stop);
     }
 
     fn labels<'s>(&'s self, answered: Option<&'s str>) -> CallLabels<'s> {
@@ -175,7 +210,7 @@ impl CallWatch<'_> {
             return;
         };
         metrics.model_call(labels, began.elapsed(), error);
-        if let Some(first) = self.first.get() {
+        if let Some(first) = self.span.first.get() {
             metrics.first_event(labels, *first);
         }
     }

@@ -12,6 +12,7 @@ mod metrics;
 mod otel;
 mod run;
 mod tool;
+mod watch_calls;
 mod words;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use metrics::{
 pub use otel::OtelMetrics;
 pub(crate) use run::{RunReport, name_run};
 pub(crate) use tool::ToolEnd;
+pub use watch_calls::WatchCalls;
 
 /// Whether spans contain content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

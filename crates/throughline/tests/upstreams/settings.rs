@@ -44,6 +44,7 @@ fn settings() -> Vec<Settings> {
         service_tier: Some("default".into()),
         cache_key: Some("harbour".into()),
         cache_retention: Some("24h".into()),
+        betas: vec!["context-1".into()],
         ..Settings::default()
     });
     for effort in Effort::ALL {

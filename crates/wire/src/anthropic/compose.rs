@@ -48,7 +48,7 @@ pub(crate) fn write(builder: &mut BodyBuilder<'_>) {
             "there is a summary only where the model decides how much to think",
         );
     }
-    builder.note_unsupported(&["summary", "user", "service_tier"]);
+    builder.note_unsupported(&["summary", "user", "service_tier", "betas"]);
     if builder.is_streamed() {
         builder.body.bool("stream", true);
     }

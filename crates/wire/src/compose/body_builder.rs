@@ -182,6 +182,7 @@ impl<'p> BodyBuilder<'p> {
             ("service_tier", settings.service_tier.is_some()),
             ("cache_key", settings.cache_key.is_some()),
             ("cache_retention", settings.cache_retention.is_some()),
+            ("betas", !settings.betas.is_empty()),
         ];
         for (key, is_set) in settings {
             if is_set && !known.contains(&key) {

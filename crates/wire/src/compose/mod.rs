@@ -99,6 +99,7 @@ static NOTHING_SET: Settings = Settings {
     service_tier: None,
     cache_key: None,
     cache_retention: None,
+    betas: Vec::new(),
     extra: None,
 };
 

@@ -705,6 +705,7 @@ fn settings_that_a_vendor_has_no_member_for_are_lost() {
         service_tier: Some("flex".into()),
         cache_key: Some("k".into()),
         cache_retention: Some("24h".into()),
+        betas: vec!["context-1".into()],
         ..Settings::default()
     };
     let lost = |wire: Wire| {
@@ -716,10 +717,10 @@ fn settings_that_a_vendor_has_no_member_for_are_lost() {
         (body, names.collect::<Vec<_>>())
     };
     let (body, names) = lost(Wire::OpenAiChat);
-    assert_eq!(names, ["summary"]);
+    assert_eq!(names, ["summary", "betas"]);
     assert!(body.contains(r#""verbosity":"low","presence_penalty":0.5,"frequency_penalty":0.0,"user":"u1","service_tier":"flex","prompt_cache_key":"k","prompt_cache_retention":"24h""#), "{body}");
     let (body, names) = lost(Wire::OpenAiResponses);
-    assert_eq!(names, ["presence_penalty"]);
+    assert_eq!(names, ["presence_penalty", "betas"]);
     assert!(body.contains(r#""reasoning":{"summary":"auto"},"text":{"verbosity":"low"},"safety_identifier":"u1","service_tier":"flex","prompt_cache_key":"k""#), "{body}");
     let (body, names) = lost(Wire::Anthropic);
     let left = [
@@ -736,7 +737,10 @@ fn settings_that_a_vendor_has_no_member_for_are_lost() {
     );
     assert!(body.contains(r#""metadata":{"user_id":"u1"}"#), "{body}");
     let (body, names) = lost(Wire::Gemini);
-    assert_eq!(names, ["verbosity", "user", "cache_key", "cache_retention"]);
+    assert_eq!(
+        names,
+        ["verbosity", "user", "cache_key", "cache_retention", "betas"]
+    );
     assert!(body.contains(r#""presencePenalty":0.5,"frequencyPenalty":0.0,"thinkingConfig":{"includeThoughts":true}"#), "{body}");
     assert!(body.contains(r#""serviceTier":"FLEX""#), "{body}");
 }

@@ -84,6 +84,10 @@ fn settings(rng: &mut Rng) -> Settings {
         }),
         cache_key: maybe(rng, |rng| generate::text(rng, 8)),
         cache_retention: maybe(rng, |_| "24h".to_owned()),
+        betas: match rng.bool() {
+            true => vec!["context-1".to_owned()],
+            false => Vec::new(),
+        },
         extra: maybe(rng, |rng| raw(rng.pick::<&str>(&extras))),
     }
 }

@@ -165,6 +165,7 @@ fn settings() -> Result<Settings, json::JsonError> {
         service_tier: Some("default".into()),
         cache_key: Some("harbour".into()),
         cache_retention: Some("24h".into()),
+        betas: Vec::new(),
         extra: None,
     })
 }

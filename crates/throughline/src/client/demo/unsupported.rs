@@ -46,7 +46,7 @@ pub(super) fn losses(request: &ChatRequest<'_>) -> Vec<Loss> {
     losses
 }
 
-fn said(settings: &Settings) -> [(&'static str, bool); 14] {
+fn said(settings: &Settings) -> [(&'static str, bool); 15] {
     let penalty = |penalty: Option<f64>| penalty.is_some_and(|penalty| penalty != 0.0);
     [
         ("temperature", settings.temperature.is_some()),
@@ -62,6 +62,7 @@ fn said(settings: &Settings) -> [(&'static str, bool); 14] {
         ("service_tier", settings.service_tier.is_some()),
         ("cache_key", settings.cache_key.is_some()),
         ("cache_retention", settings.cache_retention.is_some()),
+        ("betas", !settings.betas.is_empty()),
         ("extra", settings.extra.is_some()),
     ]
 }

@@ -13,7 +13,7 @@ use super::state::BreakerState;
 use crate::client::observe::{ClientEvent, Observer, ObserverHandle};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, ModelList,
-    StoredConversations, TimeoutPhase,
+    StoredConversations, TimeoutPhase, TokenCounter,
 };
 
 /// When a circuit breaker opens and closes.
@@ -439,6 +439,10 @@ impl ChatClient for Guarded {
 
     fn models(&self) -> Option<&dyn ModelList> {
         self.inner.models()
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        self.inner.token_counter()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -7,7 +7,7 @@ use throughline_wire::Loss;
 
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, HistoryOwner, Layer,
-    ModelList, StoredConversations,
+    ModelList, StoredConversations, TokenCounter,
 };
 use crate::prompt::{Compacted, PromptRequest, RunOnly};
 
@@ -125,6 +125,10 @@ impl ChatClient for Compacting {
 
     fn models(&self) -> Option<&dyn ModelList> {
         self.inner.models()
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        self.inner.token_counter()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

@@ -7,7 +7,7 @@ use throughline_wire::Loss;
 
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, EventStream, Layer, ModelList,
-    StoredConversations,
+    StoredConversations, TokenCounter,
 };
 
 /// A layer that makes each model call published as soon as it is answered, instead of at the end of
@@ -61,6 +61,10 @@ impl ChatClient for Persisting {
 
     fn models(&self) -> Option<&dyn ModelList> {
         self.inner.models()
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        self.inner.token_counter()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

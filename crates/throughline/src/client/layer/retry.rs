@@ -11,7 +11,7 @@ use crate::client::first_content::wait_for_content;
 use crate::client::observe::{ClientEvent, GiveUpReason, Observer, ObserverHandle};
 use crate::client::{
     Abilities, ChatClient, ChatRequest, ClientError, ErrorKind, EventStream, Layer, ModelList,
-    StoredConversations,
+    StoredConversations, TokenCounter,
 };
 
 /// How often and when a failed call is retried.
@@ -196,6 +196,10 @@ impl ChatClient for Retrying {
 
     fn models(&self) -> Option<&dyn ModelList> {
         self.inner.models()
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        self.inner.token_counter()
     }
 
     async fn respond(&self, request: &ChatRequest<'_>) -> Result<Response, ClientError> {

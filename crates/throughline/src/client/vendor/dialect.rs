@@ -24,6 +24,8 @@ pub(super) struct Dialect {
     pub(super) stored: Option<StoredForm>,
     /// How the service lists its models, if it does.
     pub(super) models: Option<ModelsForm>,
+    /// How the service counts the tokens of a request, if it does.
+    pub(super) counts: Option<CountForm>,
     /// Whether reasoning can be sent back.
     pub(super) reasoning: bool,
 }
@@ -68,6 +70,14 @@ pub(super) struct ModelsForm {
     pub(super) next: Option<(&'static str, &'static str)>,
 }
 
+/// How a service counts the tokens of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CountForm {
+    pub(super) path: &'static str,
+    /// The members of a model call's body that it takes.
+    pub(super) members: &'static [&'static str],
+}
+
 const OPENAI_MODELS: ModelsForm = ModelsForm {
     path: "/models",
     page: None,
@@ -99,6 +109,20 @@ pub(super) static OPENAI_RESPONSES: Dialect = Dialect {
     stores: StoresHistory::Optional,
     stored: Some(StoredForm::Responses),
     models: Some(OPENAI_MODELS),
+    counts: Some(CountForm {
+        path: "/responses/input_tokens",
+        members: &[
+            "input",
+            "instructions",
+            "model",
+            "parallel_tool_calls",
+            "reasoning",
+            "text",
+            "tool_choice",
+            "tools",
+            "truncation",
+        ],
+    }),
     reasoning: true,
 };
 
@@ -107,6 +131,7 @@ pub(super) static OPENAI_CHAT: Dialect = Dialect {
     route: Route::Fixed("/chat/completions"),
     stores: StoresHistory::Never,
     stored: None,
+    counts: None,
     reasoning: false,
     ..OPENAI_RESPONSES
 };
@@ -127,6 +152,22 @@ pub(super) static ANTHROPIC: Dialect = Dialect {
         page: Some("limit=1000"),
         next: Some(("last_id", "after_id")),
         ..OPENAI_MODELS
+    }),
+    counts: Some(CountForm {
+        path: "/v1/messages/count_tokens",
+        members: &[
+            "cache_control",
+            "context_management",
+            "mcp_servers",
+            "messages",
+            "model",
+            "output_config",
+            "output_format",
+            "system",
+            "thinking",
+            "tool_choice",
+            "tools",
+        ],
     }),
     reasoning: true,
 };
@@ -151,6 +192,7 @@ pub(super) static GEMINI: Dialect = Dialect {
         prefix: "models/",
         next: Some(("nextPageToken", "pageToken")),
     }),
+    counts: None,
     reasoning: true,
 };
 
@@ -175,5 +217,6 @@ pub(super) static FOUNDRY: Dialect = Dialect {
     stored: Some(StoredForm::Responses),
     // A project lists deployments, at another address.
     models: None,
+    counts: None,
     reasoning: true,
 };

@@ -7,6 +7,7 @@ mod accepted;
 mod answer;
 mod answer_memory;
 mod builder;
+mod count_tokens;
 mod dialect;
 mod failure;
 mod history_form;
@@ -40,7 +41,7 @@ use super::http::{Credential, Header, Timeouts, Transport};
 use super::observe::{ClientEvent, ObserverHandle};
 use super::{
     Abilities, ChatClient, ChatRequest, ClientError, EventStream, HistoryOwner, ModelList,
-    StoredConversations,
+    StoredConversations, TokenCounter,
 };
 use crate::memory::MemoryBudget;
 
@@ -237,6 +238,13 @@ impl ChatClient for VendorClient {
         self.dialect.models.map(|_| {
             let list: &dyn ModelList = self;
             list
+        })
+    }
+
+    fn token_counter(&self) -> Option<&dyn TokenCounter> {
+        self.dialect.counts.map(|_| {
+            let counter: &dyn TokenCounter = self;
+            counter
         })
     }
 

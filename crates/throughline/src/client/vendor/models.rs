@@ -30,6 +30,7 @@ impl ModelList for VendorClient {
                 method: HttpMethod::Get,
                 url: page.into_url(),
                 body: RequestBody::default(),
+                betas: None,
             };
             let mut answer = self
                 .exchange(outgoing, Delivery::Whole, StoredBy::Us)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use throughline_model::{Effort, Settings};
+use throughline_model::{Effort, Settings, Wire};
 use throughline_wire::compose::{Delivery, Prompt, compose};
 use throughline_wire::http::ResponseMeta;
 use throughline_wire::render::{Items, Target};
@@ -39,7 +39,12 @@ pub(super) struct Outgoing {
     pub(super) method: HttpMethod,
     pub(super) url: String,
     pub(super) body: RequestBody,
+    /// The value of the header that names features in beta.
+    pub(super) betas: Option<String>,
 }
+
+/// The header that names features in beta.
+const BETAS: &str = "anthropic-beta";
 
 impl VendorClient {
     /// Sends a request and reads the head of its response. Any status that is not a success is an
@@ -63,6 +68,7 @@ impl VendorClient {
             method: HttpMethod::Post,
             url,
             body,
+            betas: self.betas(request.settings),
         };
         self.exchange(outgoing, delivery, stored_by).await
     }
@@ -172,10 +178,19 @@ impl VendorClient {
             });
         }
         headers.extend(self.headers.iter().cloned());
+        if let Some(betas) = &outgoing.betas {
+            headers.push(Header::plain(BETAS, betas));
+        }
         headers
     }
 
-    fn body(
+    /// The features in beta that a request uses, for a service that has such a header.
+    pub(super) fn betas(&self, settings: &Settings) -> Option<String> {
+        let has_header = self.dialect.wire == Wire::Anthropic;
+        (has_header && !settings.betas.is_empty()).then(|| settings.betas.join(","))
+    }
+
+    pub(super) fn body(
         &self,
         request: &ChatRequest<'_>,
         delivery: Delivery,

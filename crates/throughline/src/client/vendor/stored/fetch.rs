@@ -94,6 +94,7 @@ impl<'c> Fetch<'c> {
             method,
             url: at.into_url(),
             body: RequestBody::default(),
+            betas: None,
         };
         let mut answer = client
             .exchange(outgoing, Delivery::Whole, stored_by)

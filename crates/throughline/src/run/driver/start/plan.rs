@@ -348,12 +348,14 @@ fn write_settings(mut object: ObjectWriter<'_>, settings: &Settings) {
             object.raw(key, &number.to_string());
         }
     }
-    if !settings.stop.is_empty() {
-        let mut list = json::ArrayWriter::new(object.key("stop"));
-        for text in &settings.stop {
-            json::push_string(list.slot(), text);
+    for (key, texts) in [("stop", &settings.stop), ("betas", &settings.betas)] {
+        if !texts.is_empty() {
+            let mut list = json::ArrayWriter::new(object.key(key));
+            for text in texts {
+                json::push_string(list.slot(), text);
+            }
+            list.end();
         }
-        list.end();
     }
     if let Some(thinking) = settings.effort {
         object.str("effort", effort(thinking));
@@ -447,6 +449,15 @@ fn read_limits(value: &json::Value<'_>, path: &Path<'_>) -> Result<Limits, Store
     })
 }
 
+fn read_text(value: &json::Value<'_>, path: &Path<'_>) -> Result<String, StoredError> {
+    let text = value.as_str().map(std::borrow::Cow::into_owned);
+    text.ok_or_else(|| StoredError::Corrupt {
+        path: path.to_string(),
+        expected: "a text",
+        found: RawJson::of(value).get().to_owned(),
+    })
+}
+
 fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, StoredError> {
     let mut fields = Fields::of(value, path)?;
     let mut float = |key: &str| {
@@ -461,14 +472,8 @@ fn read_settings(value: &json::Value<'_>, path: &Path<'_>) -> Result<Settings, S
         max_output_tokens: fields.number("max_output_tokens")?,
         temperature,
         top_p,
-        stop: fields.list("stop", |value, path| {
-            let text = value.as_str().map(std::borrow::Cow::into_owned);
-            text.ok_or_else(|| StoredError::Corrupt {
-                path: path.to_string(),
-                expected: "a text",
-                found: RawJson::of(value).get().to_owned(),
-            })
-        })?,
+        stop: fields.list("stop", read_text)?,
+        betas: fields.list("betas", read_text)?,
         effort: Effort::ALL
             .into_iter()
             .find(|one| Some(effort(*one)) == word.as_deref()),

@@ -46,6 +46,7 @@ pub(super) fn settings(body: &Value<'_>) -> Result<Settings, ApiError> {
         service_tier: text("service_tier")?,
         cache_key: text("prompt_cache_key")?,
         cache_retention: text("prompt_cache_retention")?,
+        betas: Vec::new(),
         extra: None,
     })
 }
