@@ -3,19 +3,17 @@
 use axum::Router;
 use axum::extract::State;
 use axum::http::{Method, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, any, get};
 
-use crate::api::native;
-use crate::api::openai::{conversations, elsewhere, models, responses};
+use crate::api::openai::{chat, conversations, elsewhere, models, responses};
+use crate::api::{anthropic, native};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::{auth, health, net};
 
 /// Routes of features that later versions bring: path, and what the feature is called.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    ("/v1/chat/completions", "chat completions"),
-    ("/v1/chat/completions/{*rest}", "chat completions"),
     ("/api/v1", native::NAME),
     ("/api/v1/{*rest}", native::NAME),
     ("/api/openapi.json", native::NAME),
@@ -41,6 +39,8 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
     }
     router
         .merge(responses::router())
+        .merge(chat::router())
+        .merge(anthropic::router())
         .merge(conversations::router())
         .merge(native::router())
         .merge(more)
@@ -49,6 +49,7 @@ pub(crate) fn router(app: App, more: Router<App>) -> Router {
         .layer(from_fn_with_state(app.clone(), auth::guard))
         .merge(health)
         .layer(from_fn_with_state(app.clone(), net::observe))
+        .layer(from_fn(anthropic::in_its_shape))
         .with_state(app)
 }
 

@@ -19,6 +19,22 @@ pub fn json(status: StatusCode, body: &RawJson) -> Response<Body> {
     response
 }
 
+/// An answer that is a stream of events.
+pub(crate) fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    // Proxies that gather what they pass on would hold up the words.
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
+    response
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response<Body> {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -44,6 +60,8 @@ impl IntoResponse for ApiError {
                 headers.insert(name, value);
             }
         }
+        // For APIs whose errors have another shape.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -19,6 +19,7 @@ mod signals;
 mod state;
 mod upgrade;
 
+pub(crate) use answer::event_stream;
 pub use answer::json;
 pub use body::Payload;
 pub(crate) use conn_runtimes::ConnRuntimes;

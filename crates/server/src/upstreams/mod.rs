@@ -16,8 +16,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use throughline::ChatClient;
-use throughline::client::{HttpSettings, HttpTransport, MemoryBudget, Timeouts, Transport};
-use throughline::telemetry::Metrics;
+use throughline::client::{
+    ClientExt as _, HttpSettings, HttpTransport, MemoryBudget, Timeouts, Transport,
+};
+use throughline::telemetry::{Metrics, WatchCalls};
 
 use crate::config::{AgentConfig, Config, ConfigError, HistoryLocation, Kind, Origin};
 use crate::error::ApiError;
@@ -34,6 +36,8 @@ pub struct Upstream {
     pub kind: Kind,
     /// The client, with a breaker around it and retries around that. Its requests name the model.
     pub client: Arc<dyn ChatClient>,
+    /// The same client for model calls that no agent makes, which are recorded as spans and metrics.
+    pub watched: Arc<dyn ChatClient>,
     /// Who keeps conversations.
     pub history: HistoryLocation,
     /// Bare names that go here, with `*` for anything.
@@ -113,10 +117,12 @@ impl Upstreams {
         let mut by_name = BTreeMap::new();
         for upstream in &config.upstreams {
             by_name.insert(upstream.name.clone(), all.len());
+            let client = client::make(upstream, &shared)?;
             all.push(Arc::new(Upstream {
                 name: upstream.name.clone(),
                 kind: upstream.kind,
-                client: client::make(upstream, &shared)?,
+                watched: Arc::clone(&client).layer(WatchCalls::new(metrics.clone())),
+                client,
                 history: upstream.history,
                 models: upstream.models.clone(),
                 window: upstream.window,

@@ -20,7 +20,7 @@ pub(crate) struct Vendor {
     pub(crate) kind: &'static str,
     pub(crate) wire: Wire,
     pub(crate) model: String,
-    upstream: Upstream,
+    pub(crate) upstream: Upstream,
 }
 
 impl Vendor {
@@ -75,6 +75,15 @@ impl World {
         let body = body.to_string();
         client
             .send("POST /v1/responses", &[], body.as_bytes())
+            .await
+    }
+
+    /// Send a request to a route.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        let mut client = Client::to(self.server.address).await;
+        let body = body.to_string();
+        client
+            .send(&format!("POST {path}"), &[], body.as_bytes())
             .await
     }
 

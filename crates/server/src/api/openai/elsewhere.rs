@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 
 /// What a path begins with after `/v1/`, what it is, and what to use.
-const ELSEWHERE: [(&str, &str, &str); 21] = [
+const ELSEWHERE: [(&str, &str, &str); 22] = [
     (
         "assistants",
         "assistants",
@@ -11,6 +11,11 @@ const ELSEWHERE: [(&str, &str, &str); 21] = [
     ),
     ("audio", "audio", VENDOR),
     ("batches", "batches", "`background: true` in a response"),
+    (
+        "chat",
+        "stored chat completions",
+        "`/v1/responses`, which are kept",
+    ),
     ("chatkit", "ChatKit", "`/v1/responses`"),
     ("completions", "legacy completions", "`/v1/responses`"),
     ("containers", "containers", VENDOR),

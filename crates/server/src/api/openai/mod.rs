@@ -1,7 +1,9 @@
 //! OpenAI's APIs: `items` has what they share, `responses` the Responses API, `conversations` the
-//! Conversations API, `conversation_head` what both know of a conversation, `delivered_body` answers whose
-//! delivery is noted, `models` the list of models, `elsewhere` the routes that are not served.
+//! Conversations API, `chat` Chat Completions, `conversation_head` what the first two know of a conversation,
+//! `delivered_body` answers whose delivery is noted, `models` the list of models, `elsewhere` the routes that
+//! are not served.
 
+pub(crate) mod chat;
 mod conversation_head;
 pub(crate) mod conversations;
 mod delivered_body;

@@ -4,12 +4,10 @@
 //! - `input`: the items that a client sends, as messages.
 //! - `output`: contents as the items that a client reads; `listing` for whole histories, `page` for a
 //!   part of such a list.
-//! - `envelope`: reasoning that the client stores.
 //! - `compaction_token`: a compacted conversation that the client stores.
 
 pub(crate) mod compaction_token;
 mod compare;
-pub(crate) mod envelope;
 pub(crate) mod ids;
 pub(crate) mod input;
 mod listing;
@@ -19,7 +17,7 @@ mod status;
 mod tool_name;
 mod tools;
 
-pub(crate) use crate::api::read;
+pub(crate) use crate::api::{envelope, read};
 
 pub(crate) use compaction_token::PURPOSE as COMPACTION_PURPOSE;
 pub use compaction_token::{BadCompactionToken, CompactionToken, OpenedToken};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, Response};
 use throughline::agent::{ExpectedHead, RunEnd};
 use throughline::client::Reservation;
@@ -15,9 +15,9 @@ use super::retry::{self, FailedRun, Retry};
 use super::socket::SocketChain;
 use super::start::Started;
 use super::stored_response::StoredResponse;
-use super::unsupported::header;
 use super::wire::CreateRequest;
 use super::{errors, get, sse};
+use crate::api::ignored;
 use crate::api::openai::conversation_head;
 use crate::api::openai::delivered_body::delivered;
 use crate::api::openai::items::{InputItems, with_status};
@@ -87,9 +87,7 @@ async fn read_and_run(
         Err(error) => return Err(call.describe_busy(error).await),
     };
     call.add_entity_tag(&mut response).await;
-    if let Some(Ok(ignored)) = call.ignored.map(HeaderValue::try_from) {
-        response.headers_mut().insert(IGNORED, ignored);
-    }
+    ignored::set_header(&mut response, call.ignored);
     Ok(response)
 }
 
@@ -122,9 +120,6 @@ fn check_conversation(request: &CreateRequest) -> Result<(), ApiError> {
         _ => Ok(()),
     }
 }
-
-/// The header that names what of a request is not carried out.
-const IGNORED: HeaderName = HeaderName::from_static("x-throughline-ignored");
 
 /// A create request that was read, while it is being answered.
 pub(super) struct CreateCall<'a> {
@@ -236,7 +231,7 @@ impl<'a> CreateCall<'a> {
     async fn stored(&mut self, run: RunId, delivery: Delivery) -> Result<Response<Body>, ApiError> {
         let id = errors::response_id(run);
         let stored = StoredResponse::read(self.app, self.scope, &id).await?;
-        self.ignored = header(&stored.context.ignored);
+        self.ignored = ignored::header(&stored.context.ignored);
         if self.request.stream() {
             return get::streaming(self.app, self.scope, &id, None, delivery).await;
         }
@@ -355,7 +350,7 @@ impl<'a> CreateCall<'a> {
     ) -> Result<Response<Body>, ApiError> {
         let id = errors::response_id(run);
         let stored = StoredResponse::read(self.app, self.scope, &id).await?;
-        self.ignored = header(&stored.context.ignored);
+        self.ignored = ignored::header(&stored.context.ignored);
         let mut response = stored.response(self.app, self.scope).await?;
         if !stored.journal.run.state.is_settled() {
             response = with_status(&response, "queued");

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use throughline::agent::{RunEnd, RunError};
-use throughline::client::ClientError;
 use throughline_model::json::RawJson;
 use throughline_store::{ApprovalId, Error, NodeId, RunId, ThreadId};
 
-use crate::api::store_error;
+use crate::api::{model_error, store_error};
 use crate::error::ApiError;
 
 /// A response id.
@@ -135,7 +134,7 @@ pub(crate) fn refused(
     }
     match error {
         RunError::Store(error) => store(error),
-        RunError::Client(error) => client(error),
+        RunError::Client(error) => model_error::failed(error),
         RunError::OpenCalls {
             pending, approvals, ..
         } => open_calls(pending, approvals),
@@ -273,42 +272,6 @@ pub(crate) fn failed(error: &RunError, run: RunId) -> ApiError {
     error
 }
 
-/// A model call that failed.
-fn client(error: &ClientError) -> ApiError {
-    let mut answer = upstream(error.kind().as_str(), &error.to_string());
-    answer.retry_after = error.retry_after();
-    answer
-}
-
-/// A model call that failed, by the name of what went wrong.
-fn upstream(kind: &str, text: &str) -> ApiError {
-    let other =
-        |status: u16, code: &'static str| ApiError::new(status, "server_error", text).code(code);
-    let answer = match kind {
-        "invalid" => ApiError::invalid(text).code("upstream_invalid_request"),
-        "too_long" => ApiError::invalid(format!(
-            "Your input exceeds the context window of this model. ({text})"
-        ))
-        .code("context_length_exceeded")
-        .param("input"),
-        "filtered" => ApiError::invalid(text).code("content_filter"),
-        "not_found" => ApiError::not_found(text)
-            .code("model_not_found")
-            .param("model"),
-        "rate_limited" => ApiError::new(429, "rate_limit_error", text).code("rate_limit_exceeded"),
-        "quota" => ApiError::new(429, "insufficient_quota", text).code("insufficient_quota"),
-        "auth" => other(502, "upstream_auth"),
-        "setup" => other(502, "upstream_setup"),
-        "connect_timeout" | "first_byte_timeout" | "idle_timeout" => other(504, "upstream_timeout"),
-        "open" => other(503, "upstream_unavailable"),
-        "out_of_memory" => other(503, "out_of_memory"),
-        "run" => ApiError::server(text),
-        _ => other(502, "upstream_error"),
-    };
-    // Our own retries are spent.
-    answer.retry(false)
-}
-
 /// Whether what went wrong with a model call may be gone the next time, by its name.
 pub(crate) fn is_transient(kind: &str) -> bool {
     matches!(
@@ -328,7 +291,7 @@ pub(crate) fn is_transient(kind: &str) -> bool {
 /// A run that failed before a step of it was finished, as it is recorded.
 pub(crate) fn failed_before(end: &RunEnd, run: RunId) -> Option<ApiError> {
     let (kind, text) = end.error.as_ref()?;
-    let mut error = upstream(kind, text);
+    let mut error = model_error::named(kind, text);
     error
         .headers
         .push(("x-throughline-response-id", response_id(run)));

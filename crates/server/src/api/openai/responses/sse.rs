@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Response;
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use throughline::client::Reservation;
@@ -14,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::wire::DONE;
 use crate::app::App;
+use crate::net::event_stream;
 use crate::service::{Delivery, Pieces, held_bytes};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -41,18 +41,7 @@ pub(crate) fn events(
         let chunk = events_out.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(chunk), events_out))
     });
-    let mut response = Response::new(Body::from_stream(chunks));
-    let headers = response.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    // Proxies that gather what they pass on would hold up the words.
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    response
+    event_stream(Body::from_stream(chunks))
 }
 
 struct EventStream {

@@ -21,8 +21,8 @@ use super::stored_request::StoredRequest;
 use super::stored_response::dialect;
 use super::thread_owner::{OwnerSettled, settle_owner};
 use super::trigger::{WholeConversation, answer_with_compaction};
-use super::unsupported::{check_unsupported, header};
 use super::wire::{Ignored, RequestTool, ResponseContext, member_of};
+use crate::api::ignored;
 use crate::api::openai::conversation_head;
 use crate::api::openai::items::{InputItems, KnownCall};
 use crate::error::ApiError;
@@ -206,7 +206,7 @@ impl CreateCall<'_> {
         };
         if !input.ignored.is_empty() {
             target.host.ignored.append(&mut input.ignored);
-            check_unsupported(&target.host.ignored, app.config.server.unsupported)?;
+            ignored::check_unsupported(&target.host.ignored, app.config.server.unsupported)?;
             target.options.host = Some(target.host.to_json());
         }
         if self.compacts {
@@ -264,7 +264,7 @@ impl CreateCall<'_> {
 
     /// Name what is not carried out in the header, the metrics and the log.
     fn report_ignored(&mut self, run: RunId, all: &[Ignored]) {
-        self.ignored = header(all);
+        self.ignored = ignored::header(all);
         for ignored in all {
             self.app.http.ignored(member_of(&ignored.path));
         }

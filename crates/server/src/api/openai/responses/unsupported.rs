@@ -4,10 +4,10 @@ use throughline::client::{ChatRequest, HistoryOwner, View};
 use throughline_model::{Message, Settings, ToolChoice, ToolDef};
 
 use super::offered::OfferedTools;
-use super::wire::{CreateRequest, Handling, Ignored, handling, is_content, left_out, of_loss};
+use super::wire::{CreateRequest, Handling, Ignored, handling, left_out, of_loss};
+use crate::api::ignored::is_content;
 use crate::api::openai::items::{InputItem, InputItems, messages_of};
 use crate::config::HistoryLocation;
-use crate::config::Unsupported;
 use crate::error::ApiError;
 use crate::upstreams::Route;
 
@@ -168,35 +168,4 @@ fn refuse_unsendable(request: &CreateRequest) -> Result<(), ApiError> {
         }
     }
     Ok(())
-}
-
-/// Refuse a request that cannot be carried out as it stands, if that is how the server is set up.
-pub(crate) fn check_unsupported(ignored: &[Ignored], policy: Unsupported) -> Result<(), ApiError> {
-    let Some(first) = ignored.first().filter(|_| policy == Unsupported::Refuse) else {
-        return Ok(());
-    };
-    let all: Vec<String> = ignored
-        .iter()
-        .map(|one| format!("'{}' ({})", one.path, one.reason))
-        .collect();
-    Err(ApiError::invalid(format!(
-        "The request cannot be carried out as it stands: {}.",
-        all.join(", ")
-    ))
-    .code("unsupported_parameter")
-    .param(first.path.clone()))
-}
-
-/// The value of the header that names what is not carried out.
-pub(crate) fn header(ignored: &[Ignored]) -> Option<String> {
-    let plain = |path: &&str| {
-        path.bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b',')
-    };
-    let paths: Vec<&str> = ignored
-        .iter()
-        .map(|one| one.path.as_str())
-        .filter(plain)
-        .collect();
-    (!paths.is_empty()).then(|| paths.join(", "))
 }

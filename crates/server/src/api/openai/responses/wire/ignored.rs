@@ -1,67 +1,12 @@
 //! What of a request is not carried out: each member is sent on, refused with 400, or named here.
 
-use throughline::client::{Loss, LossKind};
-use throughline_model::json::{ArrayWriter, ObjectWriter, Value};
+use throughline::client::Loss;
+use throughline_model::json::Value;
 
 use super::items::read::member;
 use super::request::{CreateRequest, Include, RequestTool};
-
-/// Something of a request that is not carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ignored {
-    /// Where it stands in the request; what is inherited stands in `history`.
-    pub path: String,
-    /// Why.
-    pub reason: String,
-    /// What was sent in its place, as JSON, if something was.
-    pub sent: Option<String>,
-}
-
-impl Ignored {
-    pub(crate) fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            reason: reason.into(),
-            sent: None,
-        }
-    }
-
-    /// Append as JSON.
-    pub(crate) fn write(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.str("path", &self.path).str("reason", &self.reason);
-        object.end();
-    }
-
-    /// All of them as JSON.
-    pub(crate) fn write_all<'i>(all: impl IntoIterator<Item = &'i Self>, out: &mut String) {
-        let mut list = ArrayWriter::new(out);
-        for one in all {
-            one.write(list.slot());
-        }
-        list.end();
-    }
-
-    /// Read what [`Ignored::write_stored`] wrote.
-    pub(crate) fn read_stored(value: &Value<'_>) -> Option<Self> {
-        let text = |key: &str| Some(value.get(key)?.as_str()?.into_owned());
-        Some(Self {
-            path: text("path")?,
-            reason: text("reason")?,
-            sent: value.get("sent").map(|sent| sent.raw().to_owned()),
-        })
-    }
-
-    /// Append as it is kept with a run.
-    pub(crate) fn write_stored(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.str("path", &self.path).str("reason", &self.reason);
-        if let Some(sent) = &self.sent {
-            object.raw("sent", sent);
-        }
-        object.end();
-    }
-}
+use crate::api::ignored;
+pub use crate::api::ignored::Ignored;
 
 /// What becomes of a member of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +65,7 @@ const MEMBERS: [(&str, Handling); 34] = [
 
 /// The member that a path begins with, if a specification has it.
 pub(crate) fn member_of(path: &str) -> Option<&'static str> {
-    let name = path.split(['.', '[']).next().unwrap_or_default();
-    let mut known = MEMBERS.iter().map(|(known, _)| *known);
-    known.find(|known| *known == name)
+    ignored::member_of(path, MEMBERS.iter().map(|(known, _)| *known))
 }
 
 /// What becomes of a member by its name; `None` if no specification has it.
@@ -278,9 +221,4 @@ fn setting<'k>(key: &'k str, request: &CreateRequest) -> &'k str {
         },
         key => key,
     }
-}
-
-/// Whether a loss is of something that a model is to be shown and cannot be.
-pub(crate) fn is_content(kind: LossKind) -> bool {
-    matches!(kind, LossKind::Media | LossKind::VendorItem)
 }

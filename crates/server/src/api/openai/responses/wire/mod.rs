@@ -18,9 +18,7 @@ use crate::api::openai::items;
 pub use context::{Ending, ResponseContext};
 pub use frame::{DONE, Frame};
 pub use ignored::Ignored;
-pub(crate) use ignored::{
-    Handling, handling, is_content, left_out, member_of, of_history, of_loss,
-};
+pub(crate) use ignored::{Handling, handling, left_out, member_of, of_history, of_loss};
 pub(in crate::api::openai::responses) use object::UsageTotal;
 pub use project::Projector;
 pub(in crate::api::openai) use request::metadata;

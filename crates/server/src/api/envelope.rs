@@ -1,12 +1,13 @@
-//! Envelopes: the string in `encrypted_content`, in which a client stores reasoning.
+//! Envelopes: the string in which a client stores reasoning, `encrypted_content` of OpenAI's items and
+//! `signature` of Anthropic's blocks.
 //!
-//! Vendors demand their reasoning back exactly, signatures included, and a client of this API has
-//! one string to carry it in. Ours is base 64 of an object with a version, the vendor's format, the
+//! Vendors demand their reasoning back exactly, signatures included, and a client has one string to
+//! carry it in. Ours is base 64 of an object with a version, the vendor's format, the
 //! model, and the content in the record's own form; so a loop that stores nothing works with every
 //! vendor. It is encoded, not encrypted: its holder may read it, as with the vendor's own.
 //!
-//! Some vendors sign texts or calls instead of reasoning; items of this API have no member for that. Such
-//! a content travels in a reasoning item beside its own item, and replaces it when both come back.
+//! Some vendors sign texts or calls instead of reasoning; items of these APIs have no member for that.
+//! Such a content travels in a reasoning item beside its own item, and replaces it when both come back.
 //!
 //! A string that does not begin like ours is another's and is left as it is.
 
