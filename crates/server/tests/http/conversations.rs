@@ -460,6 +460,30 @@ async fn items_that_an_sdk_sends_again_are_added_once() {
     end(world.server).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_of_many_clients_are_all_added() {
+    const CLIENTS: usize = 12;
+    let world = World::new().await;
+    let id = world.conversation(json!([])).await;
+    let line = format!("POST /v1/conversations/{id}/items");
+    let writes = (0..CLIENTS).map(async |client| {
+        for turn in 0..4 {
+            let body = json!({"items": [message(&format!("{client}.{turn}"))]});
+            let added = world.ask(&line, &[], &body).await;
+            assert_eq!(added.status, 200, "{}", added.body);
+        }
+    });
+    futures_util::future::join_all(writes).await;
+    let mut texts = world.texts(&id).await;
+    texts.sort();
+    let mut wanted: Vec<String> = (0..CLIENTS)
+        .flat_map(|client| (0..4).map(move |turn| format!("{client}.{turn}")))
+        .collect();
+    wanted.sort();
+    assert_eq!(texts, wanted);
+    end(world.server).await;
+}
+
 /// A server whose model answers `first` only when the gate is open, and everything else at once.
 async fn slow(more: &str) -> (World, Gate) {
     let gate = Gate::default();

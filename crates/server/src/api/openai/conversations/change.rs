@@ -9,14 +9,15 @@ use throughline_store::{
 };
 
 use super::{about, opened};
-use crate::api::openai::conversation_head::describe_busy;
+use crate::api::openai::conversation_head::{describe_busy, with_locked_status};
 use crate::api::openai::responses::errors;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::service::begun_at;
 
-/// How often a change is made again that other requests came before.
-const ATTEMPTS: u32 = 8;
+/// How often a change is made again that other requests came before: more often than there are clients that
+/// change one conversation at the same time.
+const ATTEMPTS: u32 = 64;
 
 /// A change of one conversation.
 pub(super) struct Change<'a> {
@@ -57,9 +58,11 @@ impl<'a> Change<'a> {
     /// The head has moved while the change was made: it is made again, or refused.
     pub(super) fn again(&mut self, head: Option<NodeId>) -> Result<(), ApiError> {
         self.attempts += 1;
-        match self.wanted == ExpectedHead::Any && self.attempts < ATTEMPTS {
-            true => Ok(()),
-            false => Err(errors::head_moved(head)),
+        match self.wanted {
+            ExpectedHead::Any if self.attempts < ATTEMPTS => Ok(()),
+            // The client has not said what the head must be.
+            ExpectedHead::Any => Err(with_locked_status(self.app, errors::contended())),
+            ExpectedHead::Empty | ExpectedHead::Node(_) => Err(errors::head_moved(head)),
         }
     }
 

@@ -69,31 +69,35 @@ pub(crate) fn head_moved(head: Option<NodeId>) -> ApiError {
 
 /// A conversation that another run works on.
 fn locked(run: RunId) -> ApiError {
-    let id = response_id(run);
-    let mut error = ApiError::new(
-        409,
-        "invalid_request_error",
+    let mut error = busy(
         "Another process is currently operating on this conversation. Please retry in a few seconds.",
-    )
-    .code("conversation_locked")
-    .param("conversation")
-    .retry(true);
-    error.retry_after = Some(Duration::from_secs(1));
-    error.more.push(("response_id", quoted(&id)));
+    );
+    error.more.push(("response_id", quoted(&response_id(run))));
     error
 }
 
 /// A run that waited for a conversation, and was cancelled by the next one.
 fn interrupted() -> ApiError {
-    let mut error = ApiError::new(
-        409,
-        "invalid_request_error",
+    busy(
         "Another request for this conversation cancelled this one before it began, and nothing of it is \
          stored. Please retry in a few seconds.",
     )
-    .code("conversation_locked")
-    .param("conversation")
-    .retry(true);
+}
+
+/// A change of a conversation that others came before, again and again.
+pub(crate) fn contended() -> ApiError {
+    busy(
+        "Other requests change this conversation all the time, and nothing of this one is stored. Please \
+         retry in a few seconds.",
+    )
+}
+
+/// A conversation that is busy, so that nothing of a request is stored.
+fn busy(text: &str) -> ApiError {
+    let mut error = ApiError::new(409, "invalid_request_error", text)
+        .code("conversation_locked")
+        .param("conversation")
+        .retry(true);
     error.retry_after = Some(Duration::from_secs(1));
     error
 }
