@@ -6,11 +6,11 @@ use async_trait::async_trait;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Begin, Begun, CallResult, Checked, Claim,
-    ClaimInTurn, Cursor, End, EventNo, Flush, Fork, Idempotency, Import, Increment, ItemRef,
-    Journal, Lease, Listing, NewApproval, NewThread, NodeRecord, OnProgress, Opened, Orphan,
-    OwnerId, Page, PageToken, Profile, Publish, Published, Purged, QueueNo, Queued, RemoteCall,
-    Result, Run, RunFilter, RunId, Span, Started, Step, TenantScope, Thread, ThreadFilter,
-    ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
+    ClaimInTurn, Cursor, End, EventNo, FingerprintDigest, FingerprintMatch, Flush, Fork,
+    Idempotency, Import, Increment, ItemRef, Journal, Lease, Listing, NewApproval, NewThread,
+    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Profile, Publish, Published,
+    Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter, RunId, Span, Started, Step,
+    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 use throughline_model::json::RawJson;
 
@@ -233,6 +233,17 @@ pub trait Engine: Send + Sync {
     /// The run that was begun under an idempotency key, if there is one.
     /// [`KeyReused`](crate::Error::KeyReused) if it was begun by another request.
     async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>>;
+
+    /// The items that are found by digests, in the order of the digests; for each digest at most
+    /// [`MATCHES_PER_DIGEST`](crate::MATCHES_PER_DIGEST), those of the newest runs first.
+    ///
+    /// What cannot be named is not found: items of threads that are not shown, and of hidden runs.
+    /// Items of runs that are not published are found.
+    async fn find_fingerprints(
+        &self,
+        scope: &TenantScope,
+        digests: &[FingerprintDigest],
+    ) -> Result<Vec<FingerprintMatch>>;
 
     /// Whether the end of a run was asked for, which is in [`Run::cancelling`] too. Every run asks
     /// for as long as it works, so it costs the same however much the runs of a store have said.

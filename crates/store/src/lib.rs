@@ -22,6 +22,7 @@ mod engines;
 mod error;
 mod event;
 mod filter;
+mod fingerprint;
 mod id;
 mod ids;
 mod import;
@@ -67,6 +68,7 @@ pub use engines::sqlite;
 pub use error::{DamageSite, Error, ErrorKind, Result, Unanswerable};
 pub use event::{EventNo, Flush, StoredEvent};
 pub use filter::MessageFilter;
+pub use fingerprint::{Fingerprint, FingerprintDigest, FingerprintMatch, MATCHES_PER_DIGEST};
 pub use id::{
     ApprovalId, BadId, CallRef, ItemNo, ItemRef, NodeId, NodeRef, OwnerId, Position, RunId,
     ThreadId, Version,

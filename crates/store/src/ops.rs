@@ -7,8 +7,8 @@ use throughline_model::Message;
 use throughline_model::json::RawJson;
 
 use crate::{
-    CallRef, CallState, Effect, Flush, Lease, Mode, NewApproval, NewItem, NewThread, NodeId,
-    NodeRef, Position, Run, RunId, State, ThreadId, Version,
+    CallRef, CallState, Effect, Fingerprint, Flush, Lease, Mode, NewApproval, NewItem, NewThread,
+    NodeId, NodeRef, Position, Run, RunId, State, ThreadId, Version,
 };
 
 /// Whether a run takes the thread's lease.
@@ -85,6 +85,8 @@ pub struct Begin {
     ///
     /// [`Error::Changed`]: crate::Error::Changed
     pub redactions: Option<u64>,
+    /// Digests by which items of the input are found.
+    pub fingerprints: Vec<Fingerprint>,
 }
 
 /// What a thread must be like for a run to begin; if it is not, that is [`Error::Changed`] and a caller that
@@ -112,6 +114,7 @@ impl Begin {
             takes: Vec::new(),
             expects: None,
             redactions: None,
+            fingerprints: Vec::new(),
         }
     }
 }
@@ -256,6 +259,8 @@ pub struct Publish {
     pub events: Option<Flush>,
     /// Messages of the thread's queue that it delivers; those that are gone already are no matter.
     pub dequeue: Vec<QueueNo>,
+    /// Digests by which items of the run are found.
+    pub fingerprints: Vec<Fingerprint>,
 }
 
 impl Publish {
@@ -271,6 +276,7 @@ impl Publish {
             note: None,
             events: None,
             dequeue: Vec::new(),
+            fingerprints: Vec::new(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod cursors;
 mod deleting;
 mod deliveries;
 mod edges;
+mod fingerprints;
 mod fixture;
 mod imports;
 mod leases;
@@ -112,6 +113,8 @@ cases! {
     tenants::tenants_redact_their_own_items,
     /// Runs begin under keys, ids and names that another tenant has.
     tenants::tenants_begin_runs_under_the_same_names,
+    /// A digest finds the items of its own tenant.
+    tenants::tenants_find_their_own_items_by_fingerprints,
     /// Calls, messages and items are taken from one's own tenant.
     tenants::tenants_take_their_own_calls_and_messages,
     /// A lease is good in its own tenant.
@@ -264,6 +267,14 @@ cases! {
     deliveries::deliveries_are_noted_for_many_runs_at_once,
     /// A note is the run's: it changes nothing else, and goes with it.
     deliveries::a_note_of_a_delivery_goes_with_its_run,
+    /// Items are found by digests, published or not.
+    fingerprints::items_are_found_by_their_fingerprints,
+    /// A digest that many items have finds the newest.
+    fingerprints::the_newest_items_of_a_fingerprint_are_found,
+    /// A digest of no item is refused.
+    fingerprints::a_fingerprint_needs_its_item,
+    /// What is deleted or hidden is not found.
+    fingerprints::fingerprints_go_with_their_items,
     /// The first waiter begins next, and no newcomer in between.
     wait_queues::waiters_begin_in_the_order_in_which_they_came,
     /// Lining up twice is one place; leaving twice is leaving.

@@ -1,6 +1,6 @@
 //! Items: how many a run may have, and which of them can be said again or redacted.
 
-use crate::{ItemKind, ItemNo, ItemRef, Result};
+use crate::{Fingerprint, ItemKind, ItemNo, ItemRef, Result};
 
 use super::{invalid, not_found};
 
@@ -10,6 +10,17 @@ pub(crate) fn after(last: ItemNo, more: usize) -> Result<ItemNo> {
     more.and_then(|more| last.checked_add(more))
         .filter(|last| *last < u32::MAX)
         .ok_or_else(|| invalid("a run", "it has too many items"))
+}
+
+/// Fingerprints find items of their run: `last` is the last one that it has with this write.
+pub(crate) fn fingerprints(fingerprints: &[Fingerprint], last: ItemNo) -> Result<()> {
+    match fingerprints
+        .iter()
+        .all(|one| (1..=last).contains(&one.item))
+    {
+        true => Ok(()),
+        false => Err(invalid("a fingerprint", "its run has no such item")),
+    }
 }
 
 /// What is found at the place of an item: what it is, and the item that it says again.

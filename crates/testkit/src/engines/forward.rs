@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use throughline_model::json::RawJson;
 use throughline_store::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInTurn, Cursor, End, Engine, EventNo, Flush, Fork, Idempotency, Import, Increment,
-    ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord,
-    OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published,
-    Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter, RunId, Span, Started, Step, Store,
-    TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
+    Claim, ClaimInTurn, Cursor, End, Engine, EventNo, FingerprintDigest, FingerprintMatch, Flush,
+    Fork, Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval,
+    NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position,
+    Profile, Publish, Published, Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter,
+    RunId, Span, Started, Step, Store, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch,
+    TreeNode, Version, Waiter, WaiterNo,
 };
 
 /// The class of a call.
@@ -159,6 +160,10 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "run_by_key",
+        class: Class::Read,
+    },
+    Method {
+        name: "find_fingerprints",
         class: Class::Read,
     },
     Method {
@@ -530,6 +535,15 @@ impl<P: Pass> Engine for Forward<P> {
     async fn run_by_key(&self, scope: &TenantScope, key: &Idempotency) -> Result<Option<Run>> {
         let call = self.inner.run_by_key(scope, key);
         self.pass.pass(Method::of("run_by_key"), call).await
+    }
+
+    async fn find_fingerprints(
+        &self,
+        scope: &TenantScope,
+        digests: &[FingerprintDigest],
+    ) -> Result<Vec<FingerprintMatch>> {
+        let call = self.inner.find_fingerprints(scope, digests);
+        self.pass.pass(Method::of("find_fingerprints"), call).await
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

@@ -204,6 +204,7 @@ impl Recorder {
             note: Some(closing.note),
             events: self.take_events(),
             dequeue: std::mem::take(&mut self.dequeue),
+            fingerprints: Vec::new(),
         };
         let ScopedStore { store, scope, .. } = &self.home;
         let published = self

@@ -11,6 +11,7 @@
 mod approvals;
 mod begin;
 mod cursors;
+mod fingerprints;
 mod messages;
 mod runs;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub(super) use begin::{
     tenants_begin_runs_under_the_same_names, tenants_take_their_own_calls_and_messages,
 };
 pub(super) use cursors::tenants_follow_their_own_threads;
+pub(super) use fingerprints::tenants_find_their_own_items_by_fingerprints;
 pub(super) use messages::{tenants_add_items_to_their_own_threads, tenants_redact_their_own_items};
 pub(super) use runs::{
     tenants_look_into_their_own_runs, tenants_settle_their_own_runs,
@@ -91,6 +93,10 @@ const OPERATIONS: &[(&str, With)] = {
         (
             "run_by_key",
             Case("tenants_begin_runs_under_the_same_names"),
+        ),
+        (
+            "find_fingerprints",
+            Case("tenants_find_their_own_items_by_fingerprints"),
         ),
         ("cancelling", Case("tenants_look_into_their_own_runs")),
         ("journal", Case("tenants_look_into_their_own_runs")),

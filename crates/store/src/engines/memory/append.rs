@@ -58,6 +58,7 @@ impl Transaction<'_> {
         }
         let items = self.items(begin.run, 1, &begin.input)?;
         let inputs = rules::items::after(0, items.len())?;
+        rules::items::fingerprints(&begin.fingerprints, inputs)?;
 
         let version = thread.map_or(Version(0), |thread| thread.version);
         let row = thread.map(|thread| thread.row);
@@ -86,6 +87,7 @@ impl Transaction<'_> {
         let leased = run.leased;
         self.insert_run(run);
         self.put(begin.run, items);
+        self.tables.add_fingerprints(begin.run, &begin.fingerprints);
         for call in &begin.takes {
             self.take(*call, begin.run);
         }
@@ -271,6 +273,7 @@ impl Transaction<'_> {
             key: None,
             note: None,
             request: None,
+            fingerprints: Vec::new(),
             inputs: 0,
             items: Vec::new(),
             steps: Vec::new(),

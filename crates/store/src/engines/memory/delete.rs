@@ -279,6 +279,7 @@ impl TenantTables {
                 }
             }
         }
+        self.drop_fingerprints(id);
         if kept == 0 && !left {
             if let Some(run) = self.runs.remove(&id)
                 && let Some(thread) = self.threads.get_mut(&thread)

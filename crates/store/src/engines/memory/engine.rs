@@ -10,12 +10,12 @@ use throughline_model::json::RawJson;
 
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Heartbeat,
-    Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval,
-    NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position,
-    Profile, Publish, Published, Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter,
-    RunId, Setting, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch,
-    TreeNode, Version, Waiter, WaiterNo, rules,
+    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, FingerprintDigest,
+    FingerprintMatch, Flush, Fork, Heartbeat, Idempotency, Import, Increment, ItemNo, ItemRef,
+    Journal, Lease, Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress, Opened,
+    Orphan, OwnerId, Page, PageToken, Position, Profile, Publish, Published, Purged, QueueNo,
+    Queued, RemoteCall, Result, Run, RunFilter, RunId, Setting, Span, Started, Step, TenantScope,
+    Thread, ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo, rules,
 };
 
 use super::{MAX_READ, Memory};
@@ -241,6 +241,14 @@ impl Engine for Memory {
             Some(run) => tx.run(run).map(Some),
             None => Ok(None),
         })
+    }
+
+    async fn find_fingerprints(
+        &self,
+        scope: &TenantScope,
+        digests: &[FingerprintDigest],
+    ) -> Result<Vec<FingerprintMatch>> {
+        self.transaction(scope, |tx| tx.find_fingerprints(digests))
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

@@ -16,6 +16,7 @@ mod approvals;
 mod check;
 mod delete;
 mod engine;
+mod fingerprints;
 mod import;
 mod inspect;
 mod items;

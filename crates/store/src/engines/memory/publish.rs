@@ -107,6 +107,7 @@ impl Transaction<'_> {
         let first = run.last_item() + 1;
         let items = self.items(run.id, first, &publish.items)?;
         let last = rules::items::after(run.last_item(), items.len())?;
+        rules::items::fingerprints(&publish.fingerprints, last)?;
         let end = match rules::publish::is_to_last_step(publish) {
             true => match run.has_steps() {
                 true => run.last_of_steps(),
@@ -122,6 +123,7 @@ impl Transaction<'_> {
         let (id, thread) = (run.id, run.thread);
         self.store_results(id, results);
         self.put(id, items);
+        self.tables.add_fingerprints(id, &publish.fingerprints);
         self.dequeue(thread, &publish.dequeue);
         let now = self.now;
         let run = self.run_mut(id)?;

@@ -14,10 +14,10 @@ use crate::cursor::Seal;
 use crate::digest::Digest;
 use crate::rules::lease::WorkedTime;
 use crate::{
-    Alias, ApprovalId, ApprovalState, ArgumentsDigest, CallRef, CallState, Effect, Error, Flush,
-    Idempotency, ItemContent, ItemNo, ItemRef, Millis, Mode, MovedBy, NodeId, OwnerId, Position,
-    Published, Queued, Redaction, RemoteCall, RunId, RunKind, RunState, State, Tenant, TenantScope,
-    ThreadId, Version,
+    Alias, ApprovalId, ApprovalState, ArgumentsDigest, CallRef, CallState, Effect, Error,
+    Fingerprint, FingerprintDigest, Flush, Idempotency, ItemContent, ItemNo, ItemRef, Millis, Mode,
+    MovedBy, NodeId, OwnerId, Position, Published, Queued, Redaction, RemoteCall, RunId, RunKind,
+    RunState, State, Tenant, TenantScope, ThreadId, Version,
 };
 
 use super::lease::Owner;
@@ -73,8 +73,19 @@ pub(super) struct TenantTables {
     pub(super) requests: HashMap<Digest, Arc<RawJson>>,
     /// How many items were redacted.
     pub(super) redactions: u64,
+    /// Items by the digests that find them, and by the rows of their runs.
+    pub(super) fingerprints: BTreeSet<FingerprintRow>,
     /// What waits to be swept away.
     pub(super) sweep: VecDeque<SweepUnit>,
+}
+
+/// A digest that finds an item; in the order in which they are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FingerprintRow {
+    pub(super) digest: FingerprintDigest,
+    pub(super) run_row: Row,
+    pub(super) item: ItemNo,
+    pub(super) run: RunId,
 }
 
 /// Something that may have become free.
@@ -199,6 +210,8 @@ pub(super) struct RunRow {
     pub(super) key: Option<Idempotency>,
     pub(super) note: Option<RawJson>,
     pub(super) request: Option<Arc<RawJson>>,
+    /// Digests by which its items are found; each is in the table too.
+    pub(super) fingerprints: Vec<Fingerprint>,
     pub(super) inputs: u32,
     /// Item 1 first; `None` where a place is kept.
     pub(super) items: Vec<Option<ItemRow>>,

@@ -33,6 +33,7 @@ impl TenantTables {
             approval_rows: HashMap::new(),
             requests: HashMap::new(),
             redactions: 0,
+            fingerprints: BTreeSet::new(),
             sweep: VecDeque::new(),
         }
     }

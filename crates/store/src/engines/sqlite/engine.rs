@@ -19,8 +19,8 @@ use super::ops::publish::PreparedPublish;
 use super::ops::read::Reading;
 use super::ops::steps::PreparedStep;
 use super::ops::{
-    append, approvals, begin, calls, check, import, journal, lists, publish, purge, redact,
-    remote_call, runs, settle, steps, threads, wait_queue,
+    append, approvals, begin, calls, check, fingerprints, import, journal, lists, publish, purge,
+    redact, remote_call, runs, settle, steps, threads, wait_queue,
 };
 use super::rows::find;
 use super::rows::flag;
@@ -30,12 +30,12 @@ use super::{Sqlite, backup, schema};
 use crate::trials::{self, Op, Point};
 use crate::{
     Answer, Append, Approval, ApprovalFilter, At, Backups, Begin, Begun, CallResult, Checked,
-    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, Flush, Fork, Idempotency,
-    Import, Increment, ItemNo, ItemRef, Journal, Lease, Listing, NewApproval, NewThread, NodeId,
-    NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page, PageToken, Position, Profile, Progress,
-    Publish, Published, Purged, QueueNo, Queued, RemoteCall, Result, Run, RunFilter, RunId,
-    Setting, Span, Started, Step, TenantScope, Thread, ThreadFilter, ThreadId, ThreadPatch,
-    TreeNode, Version, Waiter, WaiterNo,
+    Claim, ClaimInTurn, Cursor, Durability, End, Engine, Error, EventNo, FingerprintDigest,
+    FingerprintMatch, Flush, Fork, Idempotency, Import, Increment, ItemNo, ItemRef, Journal, Lease,
+    Listing, NewApproval, NewThread, NodeId, NodeRecord, OnProgress, Opened, Orphan, OwnerId, Page,
+    PageToken, Position, Profile, Progress, Publish, Published, Purged, QueueNo, Queued,
+    RemoteCall, Result, Run, RunFilter, RunId, Setting, Span, Started, Step, TenantScope, Thread,
+    ThreadFilter, ThreadId, ThreadPatch, TreeNode, Version, Waiter, WaiterNo,
 };
 
 impl Sqlite {
@@ -473,6 +473,16 @@ impl Engine for Sqlite {
             row.run(reading.now).map(Some)
         })
         .await
+    }
+
+    async fn find_fingerprints(
+        &self,
+        scope: &TenantScope,
+        digests: &[FingerprintDigest],
+    ) -> Result<Vec<FingerprintMatch>> {
+        let digests = digests.to_vec();
+        self.read_in(scope, move |reading| fingerprints::find(reading, &digests))
+            .await
     }
 
     async fn cancelling(&self, scope: &TenantScope, run: RunId) -> Result<bool> {

@@ -14,7 +14,7 @@ use crate::{Error, OnProgress, Progress, Result};
 pub(super) const APPLICATION: i32 = 0x5448_4C4E;
 
 /// The version of the tables that this program writes.
-pub(super) const VERSION: u32 = 8;
+pub(super) const VERSION: u32 = 9;
 
 /// One step forward. Never edited after a release.
 pub(super) struct Migration {
@@ -48,6 +48,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         to: 8,
         sql: REDACTIONS,
+    },
+    Migration {
+        to: 9,
+        sql: FINGERPRINTS,
     },
 ];
 
@@ -91,6 +95,14 @@ const REDACTIONS: &str = "
 ALTER TABLE redaction ADD COLUMN left BLOB;
 ALTER TABLE state ADD COLUMN left BLOB;
 ALTER TABLE tenant ADD COLUMN redactions INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Digests by which items are found. A row goes with its item. The index answers a lookup without reading
+/// the table: the newest run of a digest stands last.
+const FINGERPRINTS: &str = "
+CREATE TABLE fingerprint(run INTEGER NOT NULL, no INTEGER NOT NULL, digest BLOB NOT NULL, tenant INTEGER NOT NULL,
+  PRIMARY KEY(run, no, digest)) STRICT, WITHOUT ROWID;
+CREATE INDEX fingerprint_digest ON fingerprint(tenant, digest, run, no);
 ";
 
 /// Numbers of timelines are never given twice: a process that remembers one must not meet another. What was

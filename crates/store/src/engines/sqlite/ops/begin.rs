@@ -10,7 +10,7 @@ use crate::digest::{self, Digest};
 use crate::engines::sqlite::cache::{BaseNode, CachedRun, EndedRun, lock};
 use crate::engines::sqlite::events::{self, OwnedRun};
 use crate::engines::sqlite::op_error::{OpError, OpResult, not_found};
-use crate::engines::sqlite::ops::{approvals, wait_queue};
+use crate::engines::sqlite::ops::{approvals, fingerprints, wait_queue};
 use crate::engines::sqlite::rows::find::{
     any_run, named_node, redactions, run_by_key, shown_thread, unsettled,
 };
@@ -429,6 +429,7 @@ fn write(
         free_key(tx, tenant, key)?;
     }
     let inputs = rules::items::after(0, prepared.items.len())?;
+    rules::items::fingerprints(&begin.fingerprints, inputs)?;
     let next_event = begin.events.as_ref().map_or(0, Flush::end);
     let flags = flags(begin.mode, start.leased);
     let request = match prepared.request {
@@ -462,6 +463,7 @@ fn write(
     }
     let row = conn.last_insert_rowid();
     let summaries = items::insert_all(tx, name, (row, begin.run), 1, &prepared.items, &originals)?;
+    fingerprints::insert(tx, tenant, row, &begin.fingerprints)?;
     if let (Some(digest), Some(body), None) = (prepared.request, &begin.request, request) {
         keep_request(tx, tenant, row, digest, body.get())?;
     }

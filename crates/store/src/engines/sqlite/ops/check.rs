@@ -376,6 +376,8 @@ impl Check<'_> {
             ("a call without its run", "SELECT c.run FROM call c WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=c.run)"),
             ("a call without its result", "SELECT hex(r.id) FROM call c CROSS JOIN run r ON r.run=c.run CROSS JOIN thread t ON t.thread=r.thread WHERE c.state=2 AND t.stage=0
                AND NOT EXISTS(SELECT 1 FROM item i WHERE i.run=c.run AND i.no=c.result_no)"),
+            ("a fingerprint without its item", "SELECT f.no FROM fingerprint f WHERE NOT EXISTS(SELECT 1 FROM item i WHERE i.run=f.run AND i.no=f.no)"),
+            ("a fingerprint of another tenant than its run", "SELECT f.no FROM fingerprint f CROSS JOIN run r ON r.run=f.run WHERE f.tenant<>r.tenant"),
             ("nodes without their run", "SELECT n.run FROM node n WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=n.run)"),
             ("events without their run", "SELECT e.run FROM run_event e WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=e.run)"),
             ("an approval without its run", "SELECT hex(a.id) FROM approval a WHERE NOT EXISTS(SELECT 1 FROM run r WHERE r.run=a.run)"),

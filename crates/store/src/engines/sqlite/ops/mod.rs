@@ -8,6 +8,7 @@ pub(super) mod approvals;
 pub(super) mod begin;
 pub(super) mod calls;
 pub(super) mod check;
+pub(super) mod fingerprints;
 pub(super) mod import;
 pub(super) mod journal;
 pub(super) mod lease;

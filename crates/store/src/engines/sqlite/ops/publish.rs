@@ -4,6 +4,7 @@ use crate::engines::sqlite::events;
 use crate::engines::sqlite::events::flush;
 use crate::engines::sqlite::ops::approvals;
 use crate::engines::sqlite::ops::calls;
+use crate::engines::sqlite::ops::fingerprints;
 use crate::engines::sqlite::ops::lease;
 use crate::engines::sqlite::ops::threads;
 use rusqlite::params;
@@ -134,6 +135,7 @@ fn plan(
 ) -> OpResult<Plan> {
     let publish = &prepared.publish;
     let next_item = rules::items::after(live.next_item - 1, prepared.items.len())? + 1;
+    rules::items::fingerprints(&publish.fingerprints, next_item - 1)?;
     let filled = places.iter().map(|place| place.no);
     let marked = live.summaries.last().map_or(0, |summary| summary.no);
     let added = if prepared.items.is_empty() {
@@ -272,6 +274,7 @@ fn write(
         live.add_summary(summary);
     }
     live.next_item = plan.next_item;
+    fingerprints::insert(tx, tenant, live.row, &publish.fingerprints)?;
     threads::dequeue(tx, live.thread, &publish.dequeue)?;
     let events = publish.events.as_ref();
     events::move_out(tx, live.owned(), live.next_event, events)?;

@@ -5,6 +5,7 @@
 //! looked at again.
 
 use crate::engines::sqlite::events;
+use crate::engines::sqlite::ops::fingerprints;
 use crate::engines::sqlite::ops::threads;
 use std::collections::HashSet;
 
@@ -239,6 +240,7 @@ fn drop_items(conn: &Connection, run: i64, lo: u32, hi: u32, sweep: &mut Sweep) 
         drop_if_empty(conn, emptied)?;
     }
     drop_redactions(conn, run)?;
+    fingerprints::remove(conn, run, (lo, hi))?;
     sweep.purged.items += gone as u64;
     sweep.spend(gone as u64);
     Ok(())

@@ -163,11 +163,9 @@ async fn prepare_and_begin(
         false => Vec::new(),
     };
     let at_work = RunningRun::register(&context.thread.home.store, run, context.cancel.clone());
+    let at = anchor(context, &mut loaded, branch, &prepared.settings);
     let begin = Begin {
-        run,
-        at: anchor(context, &mut loaded, branch, &prepared.settings),
         mode: plan.policy.persistence,
-        input: first.items,
         request: Some(first.carried_on.into_request(plan.request.clone())),
         key: plan.key.clone(),
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
@@ -178,6 +176,7 @@ async fn prepare_and_begin(
             .as_ref()
             .and_then(|found| found.expects.clone()),
         redactions: loaded.found.as_ref().map(|found| found.redactions),
+        ..Begin::new(run, at, first.items)
     };
     let started = match write(context, &begin).await? {
         Some(Begun::Started(started)) => started,
