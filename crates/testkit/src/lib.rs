@@ -25,6 +25,7 @@ pub mod mutate;
 pub mod openapi;
 pub mod property;
 pub mod record;
+pub mod recorded;
 #[cfg(feature = "agents")]
 pub mod scripted;
 #[cfg(feature = "server")]
