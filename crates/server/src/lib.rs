@@ -28,8 +28,8 @@ pub use auth::Caller;
 pub use config::{
     AgentConfig, Auth, CompactionConfig, CompactionDefault, Config, ConfigError, Credential,
     Dialect, Flags, HistoryLocation, KEYS, Key, Kind, LimitsConfig, LogFormat, McpConfig,
-    McpTransport, Origin, Runtimes, SECTIONS, SHORT, ServerConfig, Sources, Unsupported,
-    UpstreamConfig, ValueType, WebhookConfig, WebhookSecret, is_named,
+    McpTransport, OnRecordFailure, Origin, RecordConfig, Runtimes, SECTIONS, SHORT, ServerConfig,
+    Sources, Unsupported, UpstreamConfig, ValueType, WebhookConfig, WebhookSecret, is_named,
 };
 pub use error::ApiError;
 pub use mcp::McpServers;

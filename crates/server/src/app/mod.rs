@@ -19,6 +19,7 @@ use crate::config::{Auth, Config, ConfigError, LimitsConfig, Origin};
 use crate::error::ApiError;
 use crate::mcp::McpServers;
 use crate::net::{HttpMetrics, NetState, register_gauge};
+use crate::service::record::RecordMetrics;
 use crate::service::{Runs, SweepCounters};
 use crate::stopping::Stopping;
 use crate::trials::planted;
@@ -58,6 +59,8 @@ pub struct Parts {
     pub(crate) registry: Registry,
     /// The runs that it works on.
     pub(crate) runs: Arc<Runs>,
+    /// What is counted of recorded requests.
+    pub(crate) recorded: RecordMetrics,
     /// Where the ends of background responses are posted.
     pub(crate) webhooks: Option<Arc<Webhooks>>,
     /// What is counted of requests.
@@ -114,6 +117,7 @@ impl App {
         });
         let runs = Arc::new(Runs::new(&config.limits, &memory, &store, &stopping));
         runs.swept.register(&mut registry);
+        let recorded = RecordMetrics::register(&mut registry);
         let streams = Arc::new(Semaphore::new(config.limits.streams));
         register_gauges(
             &mut registry,
@@ -123,6 +127,7 @@ impl App {
             &runs.histories,
         );
         Ok(Self(Arc::new(Parts {
+            recorded,
             webhooks: webhooks(&config, &store)?.map(Arc::new),
             upstreams: Arc::new(upstreams),
             message_stores,

@@ -6,7 +6,7 @@ mod table;
 pub use table::KEYS;
 
 /// All sections, in the order of the reference.
-pub const SECTIONS: [&str; 11] = [
+pub const SECTIONS: [&str; 12] = [
     "server",
     "upstream",
     "agent",
@@ -15,6 +15,7 @@ pub const SECTIONS: [&str; 11] = [
     "history",
     "limits",
     "compaction",
+    "record",
     "retention",
     "cors",
     "recall",

@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod file;
 mod keys;
+mod record;
 mod sections;
 mod table;
 mod types;
@@ -29,6 +30,7 @@ pub use types::{
     UpstreamConfig,
 };
 
+pub use record::{OnRecordFailure, RecordConfig};
 pub use webhook::{WebhookConfig, WebhookSecret};
 
 use table::{Located, Table};
@@ -52,6 +54,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// What a model is shown of a long history.
     pub compaction: CompactionConfig,
+    /// What is kept of requests that carry their whole conversation.
+    pub record: RecordConfig,
     /// Deprecated keys that it uses. A server logs them when it starts.
     pub warnings: Vec<String>,
 }
@@ -145,6 +149,7 @@ impl Config {
             warnings: sections::deprecated(&compaction).into_iter().collect(),
             compaction: sections::compaction(&compaction)?,
             limits: sections::limits(single(tables, "limits"))?,
+            record: record::record(single(tables, "record"))?,
         })
     }
 }

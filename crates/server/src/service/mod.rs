@@ -7,6 +7,7 @@ mod live;
 mod orphans;
 mod pieces;
 mod projection;
+pub(crate) mod record;
 mod repeats;
 mod sweep;
 mod work;

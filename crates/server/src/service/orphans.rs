@@ -14,6 +14,7 @@ use throughline_store::{Error, RunId, TenantScope};
 use tokio::sync::Semaphore;
 
 use super::Runs;
+use super::record::close_left;
 use crate::error::ApiError;
 use crate::trials::planted;
 
@@ -111,7 +112,13 @@ impl OrphanSweeper {
 
     /// Finish one, if that is possible now.
     async fn settle(&self, scope: &TenantScope, run: RunId) {
-        match self.resume.resume(scope, run).await {
+        // A store that cannot say what the run is will not let it be resumed either.
+        let closed = close_left(&self.runs.store, scope, run).await;
+        let finished = match closed.unwrap_or_default() {
+            Some(stop) => Ok(Some(stop)),
+            None => self.resume.resume(scope, run).await,
+        };
+        match finished {
             Ok(Some(stop)) => {
                 tracing::info!(%run, stop = stop.as_str(), "a run that was left is finished");
             }

@@ -253,6 +253,16 @@ const SAMPLES: &[(&str, &str, &str)] = &[
     ("limits.socket_seconds", "60", "a WebSocket is closed then"),
     ("limits.drain_seconds", "0", "requests are cut at once"),
     (
+        "record.stateless",
+        "true",
+        "stateless requests are recorded as threads",
+    ),
+    (
+        "record.on_failure",
+        "\"error\"",
+        "a request that cannot be recorded fails",
+    ),
+    (
         "compaction.when",
         "\"always\"",
         "a request that says nothing is compacted",

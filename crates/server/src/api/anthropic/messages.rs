@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Response, StatusCode};
-use throughline::client::{Reservation, View};
+use throughline::client::View;
 use throughline_model::ToolChoice;
 use throughline_model::json::RawJson;
 
@@ -13,27 +13,30 @@ use super::wire::{
 };
 use crate::api::ignored::{self, Ignored};
 use crate::api::stateless::{
-    self, LossPlaces, SentMessages, StatelessCall, client_agent, event_body,
+    self, CallRecord, LossPlaces, SentMessages, StatelessCall, client_agent, event_body,
+    name_thread,
 };
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::{Dialect, Kind};
 use crate::error::ApiError;
 use crate::net::{Payload, RequestId, json};
+use crate::service::record::RecordedRequest;
 
 /// `POST /v1/messages`. In a box: layers move what they are given, and this is large.
 pub(super) fn create(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     id: Option<Extension<RequestId>>,
     headers: HeaderMap,
     payload: Payload,
 ) -> impl Future<Output = Result<Response<Body>, ApiError>> + Send {
-    Box::pin(answer(app, id, headers, payload))
+    Box::pin(answer(app, caller, id, headers, payload))
 }
 
 async fn answer(
     app: App,
+    caller: Caller,
     id: Option<Extension<RequestId>>,
     headers: HeaderMap,
     payload: Payload,
@@ -53,19 +56,35 @@ async fn answer(
             Dialect::OpenResponses => Vec::new(),
         },
     };
-    let mut response = match request.stream {
-        true => {
+    let place = match request.stream {
+        true => Some(app.stream()?),
+        false => None,
+    };
+    let settings = app.config.record.stateless.then(|| request.as_written());
+    let recorded = RecordedRequest {
+        api: "messages",
+        model: request.model.as_deref().unwrap_or_default(),
+        settings: settings.as_ref(),
+    };
+    let record = CallRecord::begin(&app, &caller.scope, recorded, &call.view).await?;
+    let thread = record.thread();
+    let mut response = match place {
+        Some(place) => {
             let id = id.map(|Extension(RequestId(id))| id.to_string());
-            streamed(&app, &call, BlockWriter::new(message, id), memory).await?
+            let events = record.stream(&call).await?;
+            // The upstream has the request; what comes is counted by itself.
+            drop(memory);
+            event_body(&app, events, BlockWriter::new(message, id), place)
         }
-        false => {
-            let answer = call.respond().await?;
+        None => {
+            let answer = record.respond(&call).await?;
             let body = RawJson::new(&message.whole(&answer))
                 .map_err(|error| ApiError::server(format!("The answer is no JSON: {error}.")))?;
             json(StatusCode::OK, &body)
         }
     };
     ignored::set_header(&mut response, paths);
+    name_thread(&mut response, thread.as_ref());
     Ok(response)
 }
 
@@ -111,17 +130,4 @@ pub(super) fn prepare(
     let ignored = stateless::with_losses(&call, &places, listed)?;
     ignored::check_unsupported(&ignored, app.config.server.unsupported)?;
     Ok((call, ignored))
-}
-
-async fn streamed(
-    app: &App,
-    call: &StatelessCall,
-    writer: BlockWriter,
-    memory: Reservation,
-) -> Result<Response<Body>, ApiError> {
-    let place = app.stream()?;
-    let events = call.stream().await?;
-    // The upstream has the request; what comes is counted by itself.
-    drop(memory);
-    Ok(event_body(app, events, writer, place))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 use throughline::client::{ChatRequest, ClientError, EventStream, HistoryOwner, Loss, View};
 use throughline::compact::tokens::{Calibration, recent_mix, text_units, units};
 use throughline_model::json::{RawJson, Value};
@@ -10,6 +11,7 @@ use throughline_model::{
     Event, Message, Response, Settings, Stop, ToolChoice, ToolDef, VendorError,
 };
 
+use super::record::{CallRecord, StreamRecord};
 use crate::api::model_error;
 use crate::config::AgentConfig;
 use crate::error::ApiError;
@@ -91,7 +93,7 @@ impl StatelessCall {
     pub(crate) async fn stream(&self) -> Result<AnswerEvents, ApiError> {
         let events = self.route.upstream.watched.stream(&self.request()).await;
         let events = events.map_err(|error| model_error::failed(&error))?;
-        Ok(AnswerEvents(events))
+        Ok(AnswerEvents::new(events))
     }
 
     /// The tokens of the input as the upstream counts them; none if it does not count.
@@ -132,12 +134,67 @@ impl StatelessCall {
 }
 
 /// The events of an answer that comes.
-pub(crate) struct AnswerEvents(EventStream);
+pub(crate) struct AnswerEvents {
+    events: EventStream,
+    record: Option<StreamRecord>,
+    /// The end of the answer, which is being recorded. Here, and not in the future of `next`, because
+    /// a caller may drop that one and ask again.
+    ending: Option<BoxFuture<'static, Option<AnswerEvent>>>,
+}
+
+/// An event, or why there is none.
+pub(crate) type AnswerEvent = Result<Event, ApiError>;
 
 impl AnswerEvents {
+    fn new(events: EventStream) -> Self {
+        Self {
+            events,
+            record: None,
+            ending: None,
+        }
+    }
+
+    /// The same events, the last of which comes when the answer is recorded.
+    pub(super) fn recorded(self, record: CallRecord) -> Self {
+        Self {
+            record: Some(StreamRecord::new(record)),
+            ..self
+        }
+    }
+
     /// The next event. After an error, and after the end, there is nothing.
-    pub(crate) async fn next(&mut self) -> Option<Result<Event, ApiError>> {
-        match self.0.next().await? {
+    pub(crate) async fn next(&mut self) -> Option<AnswerEvent> {
+        if self.ending.is_none() {
+            let event = self.next_event().await;
+            let record = match (self.record.as_mut(), &event) {
+                (None, _) => return event,
+                (Some(record), Some(Ok(one))) => {
+                    record.push(one);
+                    if !matches!(one, Event::Finished { .. }) {
+                        return event;
+                    }
+                    self.record.take()
+                }
+                (Some(_), Some(Err(_)) | None) => self.record.take(),
+            };
+            let end = async move {
+                match record {
+                    Some(record) => record.end(event).await,
+                    None => event,
+                }
+            };
+            self.ending = Some(end.boxed());
+        }
+        let ended = match &mut self.ending {
+            Some(ending) => ending.await,
+            None => None,
+        };
+        self.ending = None;
+        ended
+    }
+
+    async fn next_event(&mut self) -> Option<AnswerEvent> {
+        match self.events.next().await? {
             Err(error) => Some(Err(model_error::failed(&error))),
             Ok(Event::Finished { stop, error, .. })
                 if unfinished(&stop, error.as_ref()).is_some() =>

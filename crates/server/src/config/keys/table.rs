@@ -182,6 +182,11 @@ keys! {
     compaction "experimental.native_tool_history" [OneOf(&["true", "false"])] = "":
         "Deprecated, write `strategy`. `false` is `text`, `true` is `auto`; a `strategy` that says otherwise is refused. Goes once native is safe everywhere.";
 
+    record "stateless" [OneOf(&["true", "false"])] = "false":
+        "Whether requests of `/v1/chat/completions` and `/v1/messages`, which carry their whole conversation, are recorded as threads.";
+    record "on_failure" [OneOf(&["ignore", "error"])] = "ignore":
+        "What becomes of a request that cannot be recorded. `ignore`: it is answered, and the failure is logged and counted. `error`: it fails.";
+
     retention "*" [Unread] = "":
         "Not built.", not built: "retention";
 

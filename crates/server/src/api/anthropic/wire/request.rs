@@ -62,6 +62,11 @@ impl MessagesRequest {
         }
     }
 
+    /// Everything but the messages, as the client wrote it.
+    pub(in crate::api::anthropic) fn as_written(&self) -> RawJson {
+        self.body.without(|key| key == "messages")
+    }
+
     pub(super) fn body(&self) -> Value<'_> {
         self.body.value()
     }

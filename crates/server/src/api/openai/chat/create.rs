@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use throughline::client::{Reservation, View};
+use throughline::client::View;
 use throughline_model::ToolChoice;
 use throughline_model::json::RawJson;
 
@@ -14,24 +14,26 @@ use super::wire::{
 };
 use crate::api::ignored::{self, Ignored};
 use crate::api::stateless::{
-    self, LossPlaces, SentMessages, StatelessCall, client_agent, event_body,
+    self, CallRecord, LossPlaces, SentMessages, StatelessCall, client_agent, event_body,
+    name_thread,
 };
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::{Dialect, Kind};
 use crate::error::ApiError;
 use crate::net::{Payload, json};
+use crate::service::record::RecordedRequest;
 
 /// `POST /v1/chat/completions`. In a box: layers move what they are given, and this is large.
 pub(super) fn create(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     payload: Payload,
 ) -> impl Future<Output = Result<Response<Body>, ApiError>> + Send {
-    Box::pin(answer(app, payload))
+    Box::pin(answer(app, caller, payload))
 }
 
-async fn answer(app: App, payload: Payload) -> Result<Response<Body>, ApiError> {
+async fn answer(app: App, caller: Caller, payload: Payload) -> Result<Response<Body>, ApiError> {
     let mut request = CompletionRequest::parse(payload.bytes())?;
     let memory = payload.into_memory();
     let (call, ignored) = prepare(&app, &mut request)?;
@@ -45,16 +47,35 @@ async fn answer(app: App, payload: Payload) -> Result<Response<Body>, ApiError> 
             Dialect::OpenResponses => Vec::new(),
         },
     };
-    let mut response = match request.stream {
-        true => streamed(&app, &call, &request, completion, memory).await?,
-        false => {
-            let answer = call.respond().await?;
+    let place = match request.stream {
+        true => Some(app.stream()?),
+        false => None,
+    };
+    let recorded = RecordedRequest {
+        api: "chat/completions",
+        model: request.model.as_deref().unwrap_or_default(),
+        settings: Some(request.as_written()),
+    };
+    let record = CallRecord::begin(&app, &caller.scope, recorded, &call.view).await?;
+    let thread = record.thread();
+    let mut response = match place {
+        Some(place) => {
+            let events = record.stream(&call).await?;
+            // The upstream has the request; what comes is counted by itself.
+            drop(memory);
+            let native = call.route.upstream.kind == Kind::OpenAiChat;
+            let writer = ChunkWriter::new(completion, request.include_usage, native);
+            event_body(&app, events, writer, place)
+        }
+        None => {
+            let answer = record.respond(&call).await?;
             let body = RawJson::new(&completion.body(&answer))
                 .map_err(|error| ApiError::server(format!("The answer is no JSON: {error}.")))?;
             json(StatusCode::OK, &body)
         }
     };
     ignored::set_header(&mut response, paths);
+    name_thread(&mut response, thread.as_ref());
     Ok(response)
 }
 
@@ -92,22 +113,6 @@ fn prepare(
     let ignored = stateless::with_losses(&call, &places, listed)?;
     ignored::check_unsupported(&ignored, app.config.server.unsupported)?;
     Ok((call, ignored))
-}
-
-async fn streamed(
-    app: &App,
-    call: &StatelessCall,
-    request: &CompletionRequest,
-    completion: Completion,
-    memory: Reservation,
-) -> Result<Response<Body>, ApiError> {
-    let place = app.stream()?;
-    let events = call.stream().await?;
-    // The upstream has the request; what comes is counted by itself.
-    drop(memory);
-    let native = call.route.upstream.kind == Kind::OpenAiChat;
-    let writer = ChunkWriter::new(completion, request.include_usage, native);
-    Ok(event_body(app, events, writer, place))
 }
 
 /// Now, in seconds since 1970.

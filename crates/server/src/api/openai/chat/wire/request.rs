@@ -68,6 +68,11 @@ impl CompletionRequest {
         })
     }
 
+    /// Everything but the messages, as the client wrote it.
+    pub(in crate::api::openai::chat) fn as_written(&self) -> &RawJson {
+        &self.members
+    }
+
     /// Everything but the messages.
     pub(super) fn members(&self) -> Value<'_> {
         self.members.value()
