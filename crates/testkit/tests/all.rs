@@ -4,6 +4,8 @@
 mod loopkill;
 mod record;
 #[cfg(feature = "server")]
+mod recorded;
+#[cfg(feature = "server")]
 mod serverkill;
 mod trials;
 

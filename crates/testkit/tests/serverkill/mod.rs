@@ -13,7 +13,7 @@ mod ends;
 mod expiry;
 mod kills;
 mod memory;
-mod process;
+pub(crate) mod process;
 mod readers;
 mod settle;
 mod transports;

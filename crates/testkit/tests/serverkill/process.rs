@@ -92,6 +92,11 @@ impl Process {
         Ok(kilobytes * 1024)
     }
 
+    /// Its number in the system.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it, and waits for its end.
     pub(crate) fn kill(&mut self) {
         // It may have died at a planned point.
