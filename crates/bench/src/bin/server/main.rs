@@ -16,6 +16,7 @@ mod proxy;
 #[expect(dead_code, reason = "the blocking client is another bench's")]
 #[path = "../store/raw.rs"]
 mod raw;
+mod recorded;
 mod sizes;
 mod streams;
 mod transports;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         ("--streams", streams::reports),
         ("--memory", memory::reports),
         ("--histories", histories::reports),
+        ("--recorded", recorded::reports),
     ];
     // One part only, for development.
     let known = |word: &&str| parts.iter().any(|(part, _)| part == word);
