@@ -122,6 +122,34 @@ pub struct NodeRecord {
     pub more: bool,
 }
 
+impl At {
+    /// What a name can stand for, in the order in which it is tried: a node, the last node of a run, a
+    /// thread by its id, a thread by an alias as `KIND:NAME`. Empty if it names nothing.
+    ///
+    /// ```
+    /// use throughline_store::{Alias, At, ThreadId};
+    ///
+    /// let thread = ThreadId::new("ticket:4711")?;
+    /// let alias = Alias::new("ticket", "4711");
+    /// assert_eq!(At::named("ticket:4711"), [At::Thread(thread), At::Alias(alias)]);
+    /// assert!(At::named("").is_empty());
+    /// # Ok::<(), throughline_store::BadId>(())
+    /// ```
+    pub fn named(name: &str) -> Vec<Self> {
+        if let Ok(node) = name.parse() {
+            return vec![Self::Node(NodeRef::Node(node))];
+        }
+        if let Ok(run) = name.parse::<RunId>() {
+            return vec![Self::Node(NodeRef::Run(run))];
+        }
+        let thread = ThreadId::new(name).ok().map(Self::Thread);
+        let alias = name
+            .split_once(':')
+            .map(|(kind, name)| Self::Alias(Alias::new(kind, name)));
+        thread.into_iter().chain(alias).collect()
+    }
+}
+
 impl From<ThreadId> for At {
     fn from(thread: ThreadId) -> Self {
         Self::Thread(thread)

@@ -1,6 +1,7 @@
 //! Threads: handles on conversations in a store, and the journal of their runs.
 
 mod cache;
+mod compact;
 mod discard;
 pub(crate) mod external_epoch;
 mod handle;
@@ -12,6 +13,8 @@ mod message_store;
 mod opened_at;
 mod owner;
 mod policy;
+mod publish;
+mod record_view;
 mod recorder;
 mod redact;
 mod scoped_store;
@@ -22,6 +25,7 @@ mod vendor_copies;
 mod view_settings;
 
 pub use cache::HistoryCache;
+pub use compact::CompactNowError;
 pub use discard::DiscardedRun;
 pub use handle::Thread;
 pub(crate) use handle::{Leaving, Loaded, Shared, messages};
@@ -36,6 +40,8 @@ pub use policy::{
     HistoryPolicy, OnBusy, OnInterrupt, OnLost, OnOpenCalls, OnOtherUpstream, OnPark, OnServiceId,
     Parity, Persistence,
 };
+pub use publish::PublishedRun;
+pub use record_view::RecordView;
 pub(crate) use recorder::{Closing, Recorder, is_refused_by_disk, write_unwritten};
 pub use redact::{MessageName, Redacted};
 pub(crate) use scoped_store::ScopedStore;
