@@ -14,6 +14,7 @@ mod error;
 mod health;
 mod mcp;
 mod net;
+mod rate;
 mod routes;
 mod server;
 mod service;

@@ -14,9 +14,6 @@ use crate::{auth, health, net};
 
 /// Routes of features that later versions bring: path, and what the feature is called.
 pub(crate) const NOT_BUILT: &[(&str, &str)] = &[
-    ("/api/v1", native::NAME),
-    ("/api/v1/{*rest}", native::NAME),
-    ("/api/openapi.json", native::NAME),
     ("/a2a", "A2A"),
     ("/a2a/{*rest}", "A2A"),
     ("/.well-known/agent-card.json", "A2A"),

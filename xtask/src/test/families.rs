@@ -77,6 +77,11 @@ const FAMILIES: &[Family] = &[
         Needs::AsyncOpenAi,
     ),
     family("codex", "codex_is_served_on_every_vendor", Needs::Codex),
+    family(
+        "native-api",
+        "the_native_api_keeps_to_its_document",
+        Needs::Python,
+    ),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -27,22 +27,15 @@ pub(super) async fn list(context: &Context<'_>, args: &ApprovalsList) -> Result<
         .approvals(&context.scope, &filter, args.after, args.limit)
         .await
         .map_err(|error| context.failure(&error))?;
-    let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = json_form::object(|object| {
-            json_form::array(object.key("approvals"), &listing.found, approval_call::form);
-            match &next {
-                Some(next) => object.str("next", next),
-                None => object.raw("next", "null"),
-            };
-        });
+        let form = json_form::listing("approvals", &listing, approval_call::form);
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
     for approval in &listing.found {
         output::line(&approval_call::words(approval, Length::Short))?;
     }
-    if let Some(next) = next {
+    if let Some(next) = listing.next {
         output::line(&format!("… more: --after {next}"))?;
     } else if listing.found.is_empty() {
         output::line(match args.all {

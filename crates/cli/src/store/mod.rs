@@ -21,9 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use throughline_server::Config;
-use throughline_store::{
-    Alias, At, Authority, Error, ErrorKind, NodeRef, Opened, RunId, Store, TenantScope, ThreadId,
-};
+use throughline_store::{At, Authority, Error, ErrorKind, Opened, Store, TenantScope};
 
 use crate::args::{Approvals, Args, Command, Runs, Threads};
 use crate::failure::Failure;
@@ -149,7 +147,7 @@ impl Context<'_> {
         window: usize,
     ) -> Result<(At, Opened), Failure> {
         let mut missing = None;
-        for at in candidates(name) {
+        for at in At::named(name) {
             match store.open(&self.scope, &at, window).await {
                 Ok(opened) => return Ok((at, opened)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -206,19 +204,4 @@ impl Context<'_> {
             _ => Failure::other(error.to_string()),
         }
     }
-}
-
-/// What a name can stand for, in the order in which it is tried.
-fn candidates(name: &str) -> Vec<At> {
-    if let Ok(node) = name.parse() {
-        return vec![At::Node(NodeRef::Node(node))];
-    }
-    if let Ok(run) = name.parse::<RunId>() {
-        return vec![At::Node(NodeRef::Run(run))];
-    }
-    let thread = ThreadId::new(name).ok().map(At::Thread);
-    let alias = name
-        .split_once(':')
-        .map(|(kind, name)| At::Alias(Alias::new(kind, name)));
-    thread.into_iter().chain(alias).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use throughline::thread::Redacted;
 use throughline_server::api::native::forms;
 
 use super::{Context, IfMissing, approvals, json_form, text};
@@ -18,7 +17,8 @@ pub(super) async fn redact(context: &Context<'_>, args: &Redact) -> Result<ExitC
     let redacted = threads.redact(at, &args.message, &by).await;
     let redacted = redacted.map_err(|error| context.failure(&error))?;
     if context.json {
-        output::document(&form(&redacted), false)?;
+        let form = json_form::object(|object| forms::redaction(object, &redacted));
+        output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&format!(
@@ -30,12 +30,4 @@ pub(super) async fn redact(context: &Context<'_>, args: &Redact) -> Result<ExitC
     let mut copies = redacted.vendor_copies.iter();
     copies.try_for_each(|copy| output::line(&text::vendor_copy(copy)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// `{"redacted": {"thread","position","items","by","at"}, "vendor_copies"}`
-fn form(redacted: &Redacted) -> String {
-    json_form::object(|object| {
-        json_form::redacted(object.key("redacted"), redacted);
-        forms::vendor_copies(object.key("vendor_copies"), &redacted.vendor_copies);
-    })
 }

@@ -20,22 +20,15 @@ pub(super) async fn list(context: &Context<'_>, args: &RunsList) -> Result<ExitC
         .runs(&context.scope, &filter, args.after, args.limit)
         .await
         .map_err(|error| context.failure(&error))?;
-    let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = json_form::object(|object| {
-            json_form::array(object.key("runs"), &listing.found, json_form::run);
-            match &next {
-                Some(next) => object.str("next", next),
-                None => object.raw("next", "null"),
-            };
-        });
+        let form = json_form::listing("runs", &listing, json_form::run);
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
     for run in &listing.found {
         output::line(&text::run(run))?;
     }
-    if let Some(next) = next {
+    if let Some(next) = listing.next {
         output::line(&format!("… more: --after {next}"))?;
     } else if listing.found.is_empty() {
         output::line("no runs")?;
@@ -54,25 +47,11 @@ pub(super) async fn show(context: &Context<'_>, run: RunId) -> Result<ExitCode, 
         _ => Vec::new(),
     };
     if context.json {
-        output::document(&form(&journal, &unsent), false)?;
+        output::document(&json_form::journal(&journal, &unsent), false)?;
     } else {
         output::line(&words(&journal, &unsent))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// `{"run","request","inputs","entries","steps","calls","unsent"}`
-fn form(journal: &Journal, unsent: &[Entry]) -> String {
-    json_form::object(|object| {
-        json_form::run(object.key("run"), &journal.run);
-        let request = journal.request.as_ref();
-        object.raw("request", request.map_or("null", |request| request.get()));
-        object.number("inputs", u64::from(journal.inputs));
-        json_form::array(object.key("entries"), &journal.entries, json_form::entry);
-        json_form::array(object.key("steps"), &journal.steps, json_form::step);
-        json_form::array(object.key("calls"), &journal.calls, json_form::call);
-        json_form::array(object.key("unsent"), unsent, json_form::entry);
-    })
 }
 
 fn words(journal: &Journal, unsent: &[Entry]) -> String {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use throughline::thread::{Owner, VendorCopy};
 use throughline_model::json::ArrayWriter;
-use throughline_server::api::native::forms;
+use throughline_server::api::native::forms::ShownThread;
 use throughline_store::{At, Entry, NodeId, NodeRef, Opened, Span, Store, TreeNode};
 
 use super::{Context, IfMissing, json_form, text};
@@ -40,7 +40,14 @@ pub(super) async fn show(context: &Context<'_>, args: &Show) -> Result<ExitCode,
     };
     let kept = Keeping::of(context, &store, &opened).await?;
     if context.json {
-        output::document(&form(&opened, &entries, more, &kept), false)?;
+        let shown = ShownThread {
+            opened: &opened,
+            entries: &entries,
+            more,
+            owner: &kept.owner,
+            copies: &kept.copies,
+        };
+        output::document(&shown.to_json(), false)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&text::thread(&opened.thread))?;
@@ -100,27 +107,6 @@ impl Keeping {
         let mut copies = self.copies.iter();
         copies.try_for_each(|copy| output::line(&text::vendor_copy(copy)))
     }
-}
-
-/// `{"thread","tip","messages","more","unsent","state","unsettled","queued","owner","services",
-/// "vendor_copies"}`
-fn form(opened: &Opened, entries: &[Entry], more: bool, kept: &Keeping) -> String {
-    json_form::object(|object| {
-        json_form::thread(object.key("thread"), &opened.thread);
-        json_form::tip(object.key("tip"), opened.tip.as_ref());
-        json_form::array(object.key("messages"), entries, json_form::entry);
-        object.bool("more", more);
-        json_form::array(object.key("unsent"), &opened.unsent, json_form::entry);
-        object.raw("state", &opened.state.to_json());
-        match &opened.unsettled {
-            Some(run) => json_form::run(object.key("unsettled"), run),
-            None => object.key("unsettled").push_str("null"),
-        }
-        object.number("queued", opened.queued);
-        forms::owner(object.key("owner"), &kept.owner);
-        forms::services(object.key("services"), opened.state.services());
-        forms::vendor_copies(object.key("vendor_copies"), &kept.copies);
-    })
 }
 
 /// The nodes of a thread: those that follow each other under each other, branches indented.

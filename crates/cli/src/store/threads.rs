@@ -28,22 +28,15 @@ pub(super) async fn list(
         .threads(&context.scope, &filter, args.after, args.limit)
         .await
         .map_err(|error| context.failure(&error))?;
-    let next = listing.next.map(|next| next.to_string());
     if context.json {
-        let form = json_form::object(|object| {
-            json_form::array(object.key("threads"), &listing.found, json_form::thread);
-            match &next {
-                Some(next) => object.str("next", next),
-                None => object.raw("next", "null"),
-            };
-        });
+        let form = json_form::listing("threads", &listing, json_form::thread);
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }
     for thread in &listing.found {
         output::line(&text::thread(thread))?;
     }
-    if let Some(next) = next {
+    if let Some(next) = listing.next {
         output::line(&format!("… more: --after {next}"))?;
     } else if listing.found.is_empty() {
         output::line("no threads")?;

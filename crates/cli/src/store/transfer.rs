@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use throughline_model::{Message, Role};
+use throughline_server::api::native::forms;
 use throughline_store::transfer::{self, Exported, Extent, ImportOptions, Imported};
 use throughline_store::{Clock as _, Error, NewThread, Store, SystemClock};
 use throughline_wire::{Format, transcript};
@@ -219,14 +220,7 @@ fn failed(context: &Context<'_>, args: &args::Import, error: &Error) -> Failure 
 
 fn report_import(context: &Context<'_>, imported: &Imported) -> Result<ExitCode, Failure> {
     if context.json {
-        let form = json_form::object(|object| {
-            object
-                .str("thread", imported.thread.as_str())
-                .number("nodes", imported.nodes)
-                .number("items", imported.items)
-                .number("tokens", imported.tokens)
-                .number("aliases_left_out", imported.aliases_left_out);
-        });
+        let form = json_form::object(|object| forms::imported(object, imported));
         output::document(&form, false)?;
         return Ok(ExitCode::SUCCESS);
     }

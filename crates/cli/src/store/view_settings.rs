@@ -32,7 +32,7 @@ pub(super) async fn uncompact(
 pub(super) async fn pin(context: &Context<'_>, args: &Pin) -> Result<ExitCode, Failure> {
     let store = context.open(IfMissing::Fail).await?;
     let (at, opened) = context.find(&store, &args.name, 0).await?;
-    let branch = view::Branch::read(context, &store, at, &opened).await?;
+    let branch = view::branch(context, &store, at, &opened).await?;
     let record: Vec<&Message> = branch.entries.iter().map(|entry| &entry.message).collect();
     let mut view_settings = ViewSettings::of(opened.thread.settings.as_ref());
     let (id, number) = (&opened.thread.id, args.number);

@@ -35,6 +35,12 @@ impl Query {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All values of a parameter, in order.
+    pub(super) fn all<'q>(&'q self, key: &'q str) -> impl Iterator<Item = &'q str> {
+        let values = self.0.iter().filter(move |(known, _)| known == key);
+        values.map(|(_, value)| value.as_str())
+    }
+
     /// A parameter that is on or off.
     pub(super) fn flag(&self, key: &str) -> Result<bool, ApiError> {
         match self.get(key) {

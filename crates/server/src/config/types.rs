@@ -137,6 +137,16 @@ impl Kind {
         }
     }
 
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiResponses,
+        Self::OpenAiChat,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Foundry,
+        Self::Demo,
+    ];
+
     /// The word in configurations.
     pub const fn as_str(self) -> &'static str {
         match self {

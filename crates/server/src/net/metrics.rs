@@ -12,6 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::rate::RateMeter;
+
 /// Upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 13] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -26,6 +28,16 @@ pub struct HttpMetrics {
     connections: Gauge,
     refused: Counter,
     ignored: Family<[(&'static str, &'static str); 1], Counter>,
+    answered: RateMeter,
+    failed: RateMeter,
+}
+
+/// Requests that were answered in the last minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastMinute {
+    pub(crate) requests: u64,
+    /// With a status from 500 on.
+    pub(crate) server_errors: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,6 +66,8 @@ impl HttpMetrics {
             connections: Gauge::default(),
             refused: Counter::default(),
             ignored: Family::default(),
+            answered: RateMeter::default(),
+            failed: RateMeter::default(),
         };
         registry.register(
             "http_server_request_duration_seconds",
@@ -108,6 +122,10 @@ impl HttpMetrics {
     /// Count a request whose answer has been sent.
     pub(super) fn ended(&self, method: &'static str, route: String, status: u16, time: Duration) {
         self.active.dec();
+        self.answered.count();
+        if status >= 500 {
+            self.failed.count();
+        }
         let labels = RequestLabels {
             http_request_method: method,
             http_route: route,
@@ -115,6 +133,14 @@ impl HttpMetrics {
         };
         let requests = self.requests.get_or_create(&labels);
         requests.observe(time.as_secs_f64());
+    }
+
+    /// What was answered in the last minute.
+    pub(crate) fn last_minute(&self) -> LastMinute {
+        LastMinute {
+            requests: self.answered.last_minute(),
+            server_errors: self.failed.last_minute(),
+        }
     }
 
     /// The number of requests at work.

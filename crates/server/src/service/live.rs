@@ -33,6 +33,9 @@ pub(crate) trait LiveRuns: Send + Sync {
 
     /// Remove a run whose answer is set. Called once, also when its worker panicked.
     fn remove(&self, run: RunId);
+
+    /// How many there are.
+    fn count(&self) -> usize;
 }
 
 /// The runs of this process.
@@ -57,6 +60,10 @@ impl LiveRuns for ProcessRuns {
 
     fn remove(&self, run: RunId) {
         self.runs().remove(&run);
+    }
+
+    fn count(&self) -> usize {
+        self.runs().len()
     }
 }
 

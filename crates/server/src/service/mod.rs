@@ -23,6 +23,7 @@ use throughline_store::{RunId, Store, TenantScope};
 use tokio::sync::Notify;
 
 use crate::config::LimitsConfig;
+use crate::rate::RateMeter;
 use crate::stopping::Stopping;
 
 pub(crate) use deliveries::{Deliveries, note_deliveries};
@@ -58,6 +59,7 @@ pub(crate) struct Runs {
     pub(crate) repeats: Box<dyn Repeats>,
     /// Deliveries that are still to be noted in the store.
     pub(crate) deliveries: Arc<Deliveries>,
+    begun: RateMeter,
     /// Notified whenever this process stops working on a run.
     pub(crate) ended: Notify,
 }
@@ -82,6 +84,7 @@ impl Runs {
             unsettled: Mutex::default(),
             repeats: Box::new(ProcessRepeats::new(store.clone(), Arc::clone(&deliveries))),
             deliveries,
+            begun: RateMeter::default(),
             ended: Notify::new(),
         }
     }
@@ -106,12 +109,23 @@ impl Runs {
             &self.memory,
         ));
         self.live.insert(Arc::clone(&live));
+        self.begun.count();
         ActiveRun {
             runs: Arc::clone(self),
             live,
             scope: scope.clone(),
             is_stored: recorded,
         }
+    }
+
+    /// How many runs this process works on.
+    pub(crate) fn at_work(&self) -> usize {
+        self.live.count()
+    }
+
+    /// How many runs this process began in the last minute.
+    pub(crate) fn begun_in_last_minute(&self) -> u64 {
+        self.begun.last_minute()
     }
 
     fn unsettled(&self) -> MutexGuard<'_, HashMap<RunId, TenantScope>> {

@@ -25,19 +25,27 @@ pub(super) struct SharedSettings<'a> {
     pub(super) answer_bytes: u64,
 }
 
-/// Make the client.
+/// Make the client, and the breaker around it.
 pub(super) fn make(
     config: &UpstreamConfig,
     shared: &SharedSettings<'_>,
-) -> Result<Arc<dyn ChatClient>, ConfigError> {
+) -> Result<(Arc<dyn ChatClient>, Breaker), ConfigError> {
     let (compaction, metrics) = (shared.compaction, shared.metrics);
+    let policy = match config.kind {
+        Kind::Demo => BreakerPolicy::never(),
+        _ => BreakerPolicy::default(),
+    };
+    let breaker = Breaker::observed_by(policy, Arc::new(metrics.clone()));
     let builder = match config.kind {
         Kind::OpenAiResponses => OpenAi::responses(""),
         Kind::OpenAiChat => OpenAi::chat(""),
         Kind::Anthropic => Anthropic::new(""),
         Kind::Gemini => Gemini::new(""),
         Kind::Foundry => Foundry::new(config.base_url.as_deref().unwrap_or_default(), ""),
-        Kind::Demo => return check_history(config, demo(metrics)),
+        Kind::Demo => {
+            let client = check_history(config, demo(metrics, &breaker))?;
+            return Ok((client, breaker));
+        }
     };
     let mut builder = builder
         .any_model()
@@ -50,6 +58,7 @@ pub(super) fn make(
             answer_bytes: shared.answer_bytes,
             ..Bounds::default()
         })
+        .shared_breaker(breaker.clone())
         .observer(Arc::new(metrics.clone()));
     if let (Some(url), false) = (&config.base_url, config.kind == Kind::Foundry) {
         builder = builder.base_url(url.clone());
@@ -59,17 +68,14 @@ pub(super) fn make(
         builder = builder.text_markers(compaction.markers.clone());
     }
     let built = sign(builder, &config.credential).build();
-    check_history(config, built.map_err(|error| refused(config, &error))?)
+    let client = check_history(config, built.map_err(|error| refused(config, &error))?)?;
+    Ok((client, breaker))
 }
 
-fn demo(metrics: &Metrics) -> Arc<dyn ChatClient> {
-    let observer = Arc::new(metrics.clone());
+fn demo(metrics: &Metrics, breaker: &Breaker) -> Arc<dyn ChatClient> {
     Demo::new()
-        .layer(Breaker::observed_by(
-            BreakerPolicy::never(),
-            observer.clone(),
-        ))
-        .layer(Retry::default().observed_by(observer))
+        .layer(breaker.clone())
+        .layer(Retry::default().observed_by(Arc::new(metrics.clone())))
 }
 
 fn sign(builder: ClientBuilder, credential: &Credential) -> ClientBuilder {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use throughline::ChatClient;
 use throughline::client::{
-    ClientExt as _, HttpSettings, HttpTransport, MemoryBudget, Timeouts, Transport,
+    Breaker, ClientExt as _, HttpSettings, HttpTransport, MemoryBudget, Timeouts, Transport,
 };
 use throughline::telemetry::{Metrics, WatchCalls};
 
@@ -38,6 +38,8 @@ pub struct Upstream {
     pub client: Arc<dyn ChatClient>,
     /// The same client for model calls that no agent makes, which are recorded as spans and metrics.
     pub watched: Arc<dyn ChatClient>,
+    /// The breaker, whose state is shown.
+    pub breaker: Breaker,
     /// Who keeps conversations.
     pub history: HistoryLocation,
     /// Bare names that go here, with `*` for anything.
@@ -117,12 +119,13 @@ impl Upstreams {
         let mut by_name = BTreeMap::new();
         for upstream in &config.upstreams {
             by_name.insert(upstream.name.clone(), all.len());
-            let client = client::make(upstream, &shared)?;
+            let (client, breaker) = client::make(upstream, &shared)?;
             all.push(Arc::new(Upstream {
                 name: upstream.name.clone(),
                 kind: upstream.kind,
                 watched: Arc::clone(&client).layer(WatchCalls::new(metrics.clone())),
                 client,
+                breaker,
                 history: upstream.history,
                 models: upstream.models.clone(),
                 window: upstream.window,

@@ -21,6 +21,7 @@ mod chains;
 mod extent;
 mod instants;
 mod long;
+mod native_api;
 mod program;
 mod sdks;
 mod webhook;

@@ -111,6 +111,11 @@ pub(crate) fn run(
     if let Some(only) = std::env::var_os("THROUGHLINE_SCENARIO") {
         command.arg("--only").arg(only);
     }
+    run_command(command, model)
+}
+
+/// Run a program with the arguments that it has, and read what it found about `what`.
+pub(crate) fn run_command(mut command: Command, what: &str) -> Found {
     // Nothing is to leave the machine, whatever this one is set up for.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy().to_ascii_lowercase();
@@ -141,7 +146,7 @@ pub(crate) fn run(
         // A program that did not come to its end has failed, whatever its checks say.
         found.failed = found.failed.max(1);
         found.problem = Some(format!(
-            "{model}: {} checks failed\n{}\n{}",
+            "{what}: {} checks failed\n{}\n{}",
             wrong.len(),
             wrong.join("\n"),
             String::from_utf8_lossy(&output.stderr)

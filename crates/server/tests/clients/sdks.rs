@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::clients::board::Board;
 use crate::clients::extent::{Extent, Report};
+use crate::clients::native_api;
 use crate::clients::program::{Places, async_openai, codex, node, python, run};
 use crate::clients::world::{Vendor, World};
 
@@ -94,4 +95,9 @@ fn async_openai_is_served_on_every_vendor() {
 #[test]
 fn codex_is_served_on_every_vendor() {
     on_every_model("codex", codex);
+}
+
+#[test]
+fn the_native_api_keeps_to_its_document() {
+    native_api::check();
 }

@@ -647,27 +647,3 @@ async fn b242_a_thread_and_its_receipt_name_what_vendors_have() {
         }
     }
 }
-
-#[tokio::test]
-async fn what_is_not_built_of_the_native_api_says_so() {
-    let world = World::new("memory", "").await;
-    for line in [
-        "GET /api/v1/threads",
-        "PATCH /api/v1/threads/t",
-        "POST /api/v1/threads/t/fork",
-        "GET /api/v1/runs/r",
-    ] {
-        let answer = world.send(line, &Value::Null).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (501, "not_implemented"),
-            "{line}"
-        );
-        assert_eq!(
-            answer.error("param").as_deref(),
-            Some("the native API"),
-            "{line}"
-        );
-    }
-    end(world.server).await;
-}

@@ -27,6 +27,7 @@ mod message_stores;
 mod messages;
 mod metrics;
 mod models;
+mod native;
 mod published;
 mod references;
 mod replay;

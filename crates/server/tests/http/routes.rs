@@ -93,8 +93,6 @@ async fn what_is_not_built_answers_501_with_its_name() {
     let server = start("").await;
     let mut client = Client::to(server.address).await;
     for (line, feature) in [
-        ("GET /api/v1/threads", "the native API"),
-        ("GET /api/openapi.json", "the native API"),
         ("POST /a2a/support", "A2A"),
         ("GET /a2a/support/.well-known/agent-card.json", "A2A"),
         ("GET /.well-known/agent-card.json", "A2A"),

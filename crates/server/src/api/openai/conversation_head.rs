@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// The kind of the alias that a conversation's id is.
-const ALIAS: &str = "conversation";
+pub(in crate::api) const ALIAS: &str = "conversation";
 
 /// The code of the error of a busy conversation.
 const LOCKED: &str = "conversation_locked";

@@ -11,3 +11,5 @@ pub(crate) mod elsewhere;
 pub mod items;
 pub(crate) mod models;
 pub mod responses;
+
+pub(in crate::api) use conversation_head::ALIAS as CONVERSATION_ALIAS;

@@ -1,17 +1,15 @@
-//! `DELETE /api/v1/threads/{id}`.
+//! `DELETE /api/v1/threads/{thread}`.
 
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
 use axum::http::{Response, StatusCode};
 use throughline::thread::{CopyOutcome, Deleted, VendorCopy};
 use throughline_model::json::RawJson;
 use throughline_store::RunState;
 
-use super::forms;
-use super::threads::{about, check_no_run, open};
-use crate::api::query::{Query, wrong};
-use crate::app::App;
-use crate::auth::Caller;
+use super::find::{about, check_no_run, find_whole};
+use crate::api::native::forms;
+use crate::api::native::openapi::{Operation, Verb, answer, flag, list, named, text, word};
+use crate::api::native::request::{Call, Route};
 use crate::error::ApiError;
 use crate::net::json;
 
@@ -22,25 +20,47 @@ enum AtVendors {
     Delete,
 }
 
-/// Erase a thread everywhere in our store; with `vendors=delete` its copies at vendors first. The
-/// answer names each copy.
-pub(super) async fn delete(
-    State(app): State<App>,
-    caller: Caller,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response<Body>, ApiError> {
-    let query = Query::of(query.as_deref());
-    query.check_known(&["vendors"])?;
-    let at_vendors = match query.get("vendors") {
-        None | Some("keep") => AtVendors::Keep,
+pub(super) fn route() -> Route {
+    let operation = Operation::new(
+        Verb::Delete,
+        "/api/v1/threads/{thread}",
+        "deleteThread",
+        "Erase a thread everywhere in our store; the answer names each copy of a vendor.",
+    )
+    .query(
+        "vendors",
+        word(["keep", "delete"]).about(
+            "`delete`: the vendors' copies first. If a vendor fails, the thread stays, and the \
+             request can be sent again.",
+        ),
+    )
+    .answers(
+        200,
+        "The receipt.",
+        answer()
+            .with("id", text())
+            .with("object", word(["thread"]))
+            .with("deleted", flag())
+            .with("vendor_copies", list(named("VendorCopy"))),
+    )
+    .fails(404, "There is no such thread.")
+    .fails(409, "A run is at work on it.")
+    .fails(
+        502,
+        "A vendor did not delete its copy, and the thread stays.",
+    );
+    Route::new(operation, delete)
+}
+
+async fn delete(call: Call) -> Result<Response<Body>, ApiError> {
+    let at_vendors = match call.text("vendors") {
         Some("delete") => AtVendors::Delete,
-        Some(_) => return Err(wrong("vendors", "keep or delete")),
+        _ => AtVendors::Keep,
     };
-    let scope = &caller.scope;
-    let thread = open(&app, scope, &id).await?.thread.id;
+    let (app, scope) = (&call.app, &call.scope);
+    let thread = find_whole(&call).await?.thread.id;
     // A vendor would get a copy that no receipt names. Runs that wait are erased with the thread.
-    check_no_run(&app, scope, &thread, &[RunState::Running]).await?;
+    check_no_run(&call, &thread, &[RunState::Running]).await?;
     let threads = app.runs.threads(scope);
     let deleted = match at_vendors {
         AtVendors::Keep => threads.delete(&thread).await,
@@ -49,7 +69,7 @@ pub(super) async fn delete(
             clients.delete(&threads, &thread).await
         }
     };
-    let deleted = deleted.map_err(|error| about(&error, &id))?;
+    let deleted = deleted.map_err(|error| about(&call, &error))?;
     if !deleted.is_deleted {
         return Err(not_deleted(&deleted));
     }
