@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,6 @@ def test(arguments: argparse.Namespace, folder: Path) -> int:
     # Without a file in its folder it would take the settings of a project that it finds above.
     settings = folder / "schemathesis.toml"
     settings.write_text("")
-    report = folder / "events.ndjson"
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings), "--no-color"),
         "run",
@@ -76,7 +76,6 @@ def test(arguments: argparse.Namespace, folder: Path) -> int:
         *("--request-timeout", str(ANSWERED_WITHIN)),
         *("--suppress-health-check", "all"),
         *("--generation-database", "none"),
-        *("--report", "ndjson", "--report-ndjson-path", str(report)),
         "--continue-on-failure",
     ]
     if arguments.seconds:
@@ -88,28 +87,16 @@ def test(arguments: argparse.Namespace, folder: Path) -> int:
         IDS: arguments.ids,
     }
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    cases, operations = counted(report)
-    if ran.returncode != 0:
+    cases = re.search(r"(\d+) generated", ran.stdout)
+    operations = re.search(r"Tested: +(\d+)", ran.stdout)
+    if ran.returncode != 0 or cases is None or operations is None:
         print(json.dumps({"ok": False, "what": ran.stdout[-20_000:], "errors": ran.stderr[-4_000:]}))
-    else:
-        print(json.dumps({"ok": True, "cases": cases, "operations": operations}))
-    print(json.dumps({"sdk": f"schemathesis {version('schemathesis')}", "cases": cases}))
-    return ran.returncode
-
-
-def counted(report: Path) -> tuple[int, int]:
-    """How many requests were made, and on how many operations."""
-    cases = 0
-    operations = set()
-    lines = report.read_text().splitlines() if report.exists() else []
-    for line in lines:
-        event = json.loads(line).get("ScenarioFinished")
-        if event is None:
-            continue
-        recorder = event.get("recorder", {})
-        cases += len(recorder.get("interactions", {}))
-        operations.add(recorder.get("label"))
-    return cases, len(operations)
+        return 1
+    # A line for each operation, as other programs have one for each check.
+    for _ in range(int(operations[1])):
+        print(json.dumps({"ok": True}))
+    print(json.dumps({"sdk": f"schemathesis {version('schemathesis')}, {cases[1]} requests"}))
+    return 0
 
 
 def seeded() -> dict[str, list[Any]]:

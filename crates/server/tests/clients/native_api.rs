@@ -12,7 +12,7 @@ use crate::clients::extent::{Extent, Report};
 use crate::clients::program::{python, run_command};
 
 /// Examples for each operation and each phase of the tester: in every test run, and in full.
-const FEW: u64 = 20;
+const FEW: u64 = 10;
 const MANY: u64 = 400;
 
 /// In full it goes on for so many seconds.

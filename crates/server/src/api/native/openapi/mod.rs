@@ -160,10 +160,15 @@ fn write_body(object: &mut ObjectWriter<'_>, body: &RequestBody) {
     body.end();
 }
 
-/// The schema of what a stream holds as a whole.
+/// The schema of what a stream holds: of event streams each event, of others all of it.
 fn stream_of(kind: &str) -> Schema {
     match kind {
         "application/json" => any(),
+        "text/event-stream" => answer()
+            .about("Each event of the stream; `data` is JSON.")
+            .with("event", text())
+            .maybe("id", text())
+            .with("data", text()),
         _ => text(),
     }
 }
