@@ -8,7 +8,7 @@
 mod reference;
 mod session;
 
-pub use reference::{Placement, Placed, RefRun, RefThread, Reference};
+pub use reference::{Placed, Placement, RefRun, RefThread, Reference};
 pub use session::{Action, Session, prose};
 
 /// Who says a message.

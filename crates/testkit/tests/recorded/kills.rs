@@ -131,6 +131,8 @@ fn line(lives: u64, rng: &mut Rng) -> Result<(), String> {
                 }
             }
         }
+        // Its number may become that of another process once it is gone.
+        vendor.forget();
         server.kill();
     }
     // The last server closes what others left; then it is stopped in order.

@@ -1,6 +1,6 @@
 //! What a store has recorded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throughline_model::{Body, Message, Output};
 use throughline_store::{
@@ -16,6 +16,8 @@ pub(super) struct Record {
     pub(super) scope: TenantScope,
     /// All runs, in the order in which they began.
     pub(super) runs: Vec<Run>,
+    /// Their ids, as they stand in ids of messages.
+    names: HashSet<String>,
 }
 
 fn words(error: throughline_store::Error) -> String {
@@ -43,7 +45,13 @@ impl Record {
             }
         }
         runs.sort_by_key(|run| run.id);
-        Ok(Self { store, scope, runs })
+        let names = runs.iter().map(|run| run.id.to_hex()).collect();
+        Ok(Self {
+            store,
+            scope,
+            runs,
+            names,
+        })
     }
 
     /// Closes the store, so that its file has all of it.
@@ -85,13 +93,10 @@ impl Record {
     pub(super) fn own(&self, run: &Run) -> Result<Vec<Said>, String> {
         let journal = block_on(self.store.journal(&self.scope, run.id)).map_err(words)?;
         // What is said again has the id of what it repeats: the place of an item of another run.
+        let this = run.id.to_hex();
         let repeats = |id: &str| {
             let place = id.strip_prefix("msg_").and_then(|rest| rest.get(..32));
-            place.is_some_and(|place| {
-                self.runs
-                    .iter()
-                    .any(|other| other.id != run.id && other.id.to_hex() == place)
-            })
+            place.is_some_and(|place| place != this && self.names.contains(place))
         };
         let own = journal.entries.iter().filter(|entry| {
             let id = entry.message.id.as_ref().map(ToString::to_string);

@@ -65,6 +65,12 @@ impl Vendor {
         *stop = Some((at, Box::new(what)));
     }
 
+    /// Do nothing more.
+    pub(super) fn forget(&self) {
+        let mut stop = self.stop_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *stop = None;
+    }
+
     pub(super) fn stop(self) {
         drop(self.upstream);
         self.runtime.shutdown_background();

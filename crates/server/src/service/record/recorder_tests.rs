@@ -8,7 +8,7 @@ use throughline_model::{
 };
 use throughline_store::{At, NodeId, RunId, RunState, Store, TenantScope, ThreadFilter, ThreadId};
 use throughline_testkit::recorded::{
-    By, Placement, Placed as Expected, Reference, Said, Session, prose,
+    By, Placed as Expected, Placement, Reference, Said, Session, prose,
 };
 use throughline_testkit::{Rng, property};
 
