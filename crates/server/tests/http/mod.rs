@@ -29,6 +29,7 @@ mod metrics;
 mod models;
 mod native;
 mod published;
+mod recorded;
 mod references;
 mod replay;
 mod retries;
