@@ -258,7 +258,7 @@ async fn the_client_runs_tools_and_sends_every_block_back() {
             let seal = match vendor.kind {
                 "anthropic" => Some("signature"),
                 "gemini" => Some("thoughtSignature"),
-                "openai-responses" => Some("encrypted_content"),
+                "openai-responses" => Some("\"encrypted_content\":\""),
                 _ => None,
             };
             if let Some(seal) = seal {

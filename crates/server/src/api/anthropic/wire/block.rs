@@ -20,6 +20,29 @@ pub(super) struct BlockForm {
     pub(super) thinks: bool,
 }
 
+/// What stands directly before a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LedTo {
+    ByReasoning,
+    Otherwise,
+}
+
+impl LedTo {
+    /// What a content is to the next one.
+    pub(super) fn after(content: &Content) -> Self {
+        match content.body {
+            Body::Reasoning(_) => Self::ByReasoning,
+            _ => Self::Otherwise,
+        }
+    }
+}
+
+/// Whether a content is a call that the client runs.
+pub(super) fn is_client_call(content: &Content) -> bool {
+    let call = content.as_tool_call();
+    call.is_some_and(|call| call.runner == Runner::Client)
+}
+
 /// What a content is in an answer.
 pub(super) enum BlockOf {
     /// A block, as JSON.
@@ -31,10 +54,16 @@ pub(super) enum BlockOf {
 }
 
 impl BlockForm {
-    /// The block that goes before a content: what its vendor signed, for the way back.
-    pub(super) fn before(&self, content: &Content) -> Option<RawJson> {
-        let signed = matches!(content.body, Body::ToolCall(_)) && envelope::is_signed(content);
-        (self.thinks && signed).then(|| {
+    /// The block that goes after a call which its vendor wants back as it was: one that it signed, or
+    /// one that its sealed reasoning led to.
+    pub(super) fn after(&self, content: &Content, led_to: LedTo) -> Option<RawJson> {
+        let by_responses = |content: &Content| {
+            let vendor = content.vendor.as_ref();
+            vendor.is_some_and(|vendor| vendor.wire == Wire::OpenAiResponses)
+        };
+        let wanted =
+            envelope::is_signed(content) || led_to == LedTo::ByReasoning && by_responses(content);
+        (self.thinks && wanted && is_client_call(content)).then(|| {
             RawJson::object(|object| {
                 object
                     .str("type", "redacted_thinking")
@@ -112,7 +141,7 @@ fn call_block(call: &ToolCall) -> RawJson {
     RawJson::object(|object| {
         object
             .str("type", "tool_use")
-            .str("id", &tool_use_id(&call.call))
+            .str("id", &shown_id(&call.call))
             .str("name", &call.name)
             .raw("input", input(&call.arguments).get());
     })
@@ -120,7 +149,7 @@ fn call_block(call: &ToolCall) -> RawJson {
 
 /// An id as this API allows it. One that does not fit becomes a hash of itself, so that call and result
 /// still agree.
-fn tool_use_id(call: &CallId) -> Cow<'_, str> {
+fn shown_id(call: &CallId) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     match call.value().bytes().all(fits) {
         true => Cow::Borrowed(call.value()),
@@ -132,7 +161,7 @@ fn tool_use_id(call: &CallId) -> Cow<'_, str> {
 }
 
 /// Arguments as the object that they must be here; what is none stands in its member `input`.
-fn input(arguments: &Arguments) -> RawJson {
+pub(super) fn input(arguments: &Arguments) -> RawJson {
     let text = match arguments {
         Arguments::None => return RawJson::object(|_| {}),
         Arguments::Text(text) | Arguments::Free(text) => text.as_str(),

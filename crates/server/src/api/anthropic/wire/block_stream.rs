@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use throughline_model::json::{self, ObjectWriter, RawJson, Value};
 use throughline_model::{Arguments, Body, Content, Event, Place, Stop, Usage, Vendor, Wire};
 
-use super::block::{self, BlockForm, BlockOf, SUMMARY_PARTS, text_of};
-use super::message::{MessageBody, is_client_call, own_body};
+use super::block::{self, BlockForm, BlockOf, LedTo, SUMMARY_PARTS, is_client_call, text_of};
+use super::message::{MessageBody, own_body};
 use crate::api::anthropic::errors;
 use crate::api::ignored::Ignored;
 use crate::api::stateless::EventWriter;
@@ -31,6 +31,8 @@ pub(in crate::api::anthropic) struct BlockWriter {
     /// How many blocks there are.
     blocks: u64,
     has_calls: bool,
+    /// What the content that was announced last is to the next one.
+    led_to: LedTo,
     omitted: Vec<Ignored>,
 }
 
@@ -45,11 +47,13 @@ struct Arriving {
     has_text: bool,
     /// The part of a summary that came last.
     part: usize,
+    led_to: LedTo,
 }
 
 impl Arriving {
-    fn new(content: Content) -> Self {
+    fn new(content: Content, led_to: LedTo) -> Self {
         Self {
+            led_to,
             content,
             is_whole: false,
             block: None,
@@ -100,6 +104,7 @@ impl BlockWriter {
             waiting: Vec::new(),
             blocks: 0,
             has_calls: false,
+            led_to: LedTo::Otherwise,
             omitted: Vec::new(),
         }
     }
@@ -127,9 +132,15 @@ impl BlockWriter {
 
     /// A content is announced.
     fn open(&mut self, at: Place, content: Content, out: &mut String) {
-        self.contents.insert(at, Arriving::new(content));
+        let arriving = self.arriving(content);
+        self.contents.insert(at, arriving);
         self.waiting.push(at);
         self.advance(out);
+    }
+
+    fn arriving(&mut self, content: Content) -> Arriving {
+        let led_to = std::mem::replace(&mut self.led_to, LedTo::after(&content));
+        Arriving::new(content, led_to)
     }
 
     /// More text of a content.
@@ -171,7 +182,7 @@ impl BlockWriter {
                 arriving.is_whole = true;
             }
             None => {
-                let mut arriving = Arriving::new(content);
+                let mut arriving = self.arriving(content);
                 arriving.is_whole = true;
                 self.contents.insert(at, arriving);
                 self.waiting.push(at);
@@ -219,14 +230,6 @@ impl BlockWriter {
         let index = match arriving.block {
             Some(index) => index,
             None => {
-                // What a vendor signed of a call comes with the whole of it.
-                let is_call = matches!(arriving.content.body, Body::ToolCall(_));
-                if let Some(before) = self.form.before(&arriving.content).filter(|_| is_call) {
-                    let index = self.blocks;
-                    self.blocks += 1;
-                    start(out, index, before.get());
-                    stop(out, index);
-                }
                 let index = self.blocks;
                 self.blocks += 1;
                 self.has_calls |= is_client_call(&arriving.content);
@@ -248,6 +251,12 @@ impl BlockWriter {
         }
         kind.write_end(out, index, &value);
         stop(out, index);
+        if let Some(after) = self.form.after(&arriving.content, arriving.led_to) {
+            let index = self.blocks;
+            self.blocks += 1;
+            start(out, index, after.get());
+            stop(out, index);
+        }
     }
 
     fn finish(

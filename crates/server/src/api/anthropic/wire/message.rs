@@ -1,11 +1,11 @@
 //! A whole message.
 
 use throughline_model::json::{ArrayWriter, ObjectWriter, RawJson, parse};
-use throughline_model::{Content, Form, Response, Runner, Vendor, Wire};
+use throughline_model::{Form, Response, Vendor, Wire};
 use throughline_store::RunId;
 use throughline_wire::{Losses, codec};
 
-use super::block::{self, BlockForm, BlockOf};
+use super::block::{self, BlockForm, BlockOf, LedTo, is_client_call};
 use crate::api::ignored::Ignored;
 
 /// What a message says besides its blocks.
@@ -70,6 +70,7 @@ impl MessageBody {
         let form = self.form();
         let mut omitted = Vec::new();
         let mut has_calls = false;
+        let mut led_to = LedTo::Otherwise;
         RawJson::object(|object| {
             object
                 .str("id", &self.id)
@@ -79,14 +80,15 @@ impl MessageBody {
             let mut blocks = ArrayWriter::new(object.key("content"));
             for content in response.messages.iter().flat_map(|one| &one.contents) {
                 has_calls |= is_client_call(content);
-                if let Some(before) = form.before(content) {
-                    blocks.raw(before.get());
-                }
                 match form.block(content, true) {
                     BlockOf::Block(block) => drop(blocks.raw(block.get())),
                     BlockOf::Nothing => {}
                     BlockOf::Omitted(what) => omitted.push(what),
                 }
+                if let Some(after) = form.after(content, led_to) {
+                    blocks.raw(after.get());
+                }
+                led_to = LedTo::after(content);
             }
             blocks.end();
             object
@@ -112,12 +114,6 @@ impl MessageBody {
         }
         ours.end();
     }
-}
-
-/// Whether a content is a call that the client runs.
-pub(super) fn is_client_call(content: &Content) -> bool {
-    let call = content.as_tool_call();
-    call.is_some_and(|call| call.runner == Runner::Client)
 }
 
 /// The body that an upstream sent which speaks this API, without its blocks.

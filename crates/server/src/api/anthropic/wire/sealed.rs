@@ -2,11 +2,13 @@
 //!
 //! Anthropic signs its thinking, and clients send the signature back. Where another vendor answered,
 //! the signature is an envelope with that vendor's own form of the reasoning, so that it goes back as
-//! it came. A call that its vendor signed (Gemini) travels in a `redacted_thinking` block before it.
+//! it came. A call that its vendor wants back as it was travels in a `redacted_thinking` block after it:
+//! one that Gemini signed, and one that sealed reasoning of OpenAI led to.
 
 use throughline_model::json::RawJson;
 use throughline_model::{Body, Content, Form, Message, Role, Wire};
 
+use super::block::input;
 use crate::api::envelope;
 use crate::error::ApiError;
 
@@ -22,37 +24,20 @@ pub(super) fn open_all(messages: &mut [Message]) -> Result<bool, ApiError> {
 }
 
 fn open(message: &mut Message) -> Result<bool, ApiError> {
-    let Some(first) = message
-        .contents
-        .iter()
-        .position(|one| token_of(one).is_some())
-    else {
-        return Ok(false);
-    };
     let mut contents: Vec<Content> = Vec::with_capacity(message.contents.len());
+    // That of the message, if it stood at a block that is replaced.
     let mut envelope = None;
-    let mut signed: Option<Content> = None;
     let mut found = false;
-    for (index, mut content) in std::mem::take(&mut message.contents)
-        .into_iter()
-        .enumerate()
-    {
-        let opened = match token_of(&content).filter(|_| index >= first) {
+    for mut content in std::mem::take(&mut message.contents) {
+        let opened = match token_of(&content) {
             Some(token) => envelope::open(&token),
             None => None,
         };
         match opened {
             None => {
-                if let Some(call) = signed.take() {
-                    // The signed form replaces the block that was shown beside it.
-                    if is_same_call(&call, &content) {
-                        envelope = take_envelope(&mut content).or(envelope);
-                        contents.push(call);
-                        continue;
-                    }
-                    contents.push(call);
-                }
-                if let (Some(envelope), Some(vendor)) = (envelope.take(), &mut content.vendor) {
+                if let Some(envelope) = envelope.take()
+                    && let Some(vendor) = &mut content.vendor
+                {
                     vendor.envelope.get_or_insert(envelope);
                 }
                 contents.push(content);
@@ -68,14 +53,20 @@ fn open(message: &mut Message) -> Result<bool, ApiError> {
             Some(Ok(inner)) => {
                 found = true;
                 envelope = take_envelope(&mut content).or(envelope);
-                match inner.body {
-                    Body::Reasoning(_) => contents.push(inner),
-                    _ => contents.extend(signed.replace(inner)),
+                if let Body::Reasoning(_) = inner.body {
+                    contents.push(inner);
+                    continue;
+                }
+                // The form of its vendor replaces the block that was shown. One that the client took
+                // out stays out.
+                let mut shown = contents.iter_mut();
+                if let Some(shown) = shown.rfind(|shown| is_same_call(&inner, shown)) {
+                    envelope = take_envelope(shown).or(envelope);
+                    *shown = inner;
                 }
             }
         }
     }
-    contents.extend(signed);
     message.contents = contents;
     Ok(found)
 }
@@ -84,9 +75,15 @@ fn take_envelope(content: &mut Content) -> Option<RawJson> {
     content.vendor.as_mut()?.envelope.take()
 }
 
-fn is_same_call(signed: &Content, shown: &Content) -> bool {
-    match (signed.as_tool_call(), shown.as_tool_call()) {
-        (Some(signed), Some(shown)) => signed.name == shown.name,
+/// Whether a call in an envelope is the one that was shown. One that was shown by another id keeps that,
+/// because its result names it, and one that the client has edited is what the client says.
+fn is_same_call(sealed: &Content, shown: &Content) -> bool {
+    match (sealed.as_tool_call(), shown.as_tool_call()) {
+        (Some(sealed), Some(shown)) => {
+            sealed.call.value() == shown.call.value()
+                && sealed.name == shown.name
+                && input(&sealed.arguments) == input(&shown.arguments)
+        }
         _ => false,
     }
 }
