@@ -19,6 +19,7 @@ enum Needs {
     Python,
     Node,
     Codex,
+    ClaudeCode,
     AsyncOpenAi,
 }
 
@@ -59,6 +60,31 @@ const FAMILIES: &[Family] = &[
         "langchain_openai_is_served_on_every_vendor",
         Needs::Python,
     ),
+    family(
+        "chat-python",
+        "chat_completions_of_openai_for_python_are_served_on_every_vendor",
+        Needs::Python,
+    ),
+    family(
+        "chat-node",
+        "chat_completions_of_openai_for_node_are_served_on_every_vendor",
+        Needs::Node,
+    ),
+    family(
+        "anthropic-python",
+        "anthropic_for_python_is_served_on_every_vendor",
+        Needs::Python,
+    ),
+    family(
+        "anthropic-node",
+        "anthropic_for_node_is_served_on_every_vendor",
+        Needs::Node,
+    ),
+    family(
+        "langchain-stateless",
+        "langchain_without_state_is_served_on_every_vendor",
+        Needs::Python,
+    ),
     family("ai6", "ai_version_6_is_served_on_every_vendor", Needs::Node),
     family("ai7", "ai_version_7_is_served_on_every_vendor", Needs::Node),
     family(
@@ -75,6 +101,11 @@ const FAMILIES: &[Family] = &[
         "async-openai",
         "async_openai_is_served_on_every_vendor",
         Needs::AsyncOpenAi,
+    ),
+    family(
+        "claude-code",
+        "claude_code_is_served_on_every_vendor",
+        Needs::ClaudeCode,
     ),
     family("codex", "codex_is_served_on_every_vendor", Needs::Codex),
     family(
@@ -137,12 +168,16 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, Failure> {
 fn install(chosen: &[&Family]) -> Result<Installed, Failure> {
     let is_needed = |needs: Needs| chosen.iter().any(|family| family.needs == needs);
     let mut sdks = Installed::default();
-    // The program for codex is in Python too.
-    if is_needed(Needs::Python) || is_needed(Needs::Codex) {
+    // The programs for the command lines are in Python too.
+    let lines = [Needs::Python, Needs::Codex, Needs::ClaudeCode];
+    if lines.into_iter().any(is_needed) {
         sdks.python = Some(installed::server_python()?);
     }
     if is_needed(Needs::Node) {
         sdks.node = Some(installed::server_node()?);
+    }
+    if is_needed(Needs::ClaudeCode) {
+        sdks.claude_code = Some(installed::claude_code()?);
     }
     if is_needed(Needs::Codex) {
         sdks.codex = Some(installed::codex()?);

@@ -22,6 +22,8 @@ pub(super) struct Installed {
     pub(super) node: Option<PathBuf>,
     /// The codex command line.
     pub(super) codex: Option<PathBuf>,
+    /// The Claude Code command line.
+    pub(super) claude_code: Option<PathBuf>,
     /// The program with the async-openai crate.
     pub(super) async_openai: Option<PathBuf>,
 }
@@ -34,6 +36,7 @@ impl Installed {
             ("THROUGHLINE_CLIENTS_PYTHON", &self.python),
             ("THROUGHLINE_CLIENTS_NODE", &self.node),
             ("THROUGHLINE_CLIENTS_CODEX", &self.codex),
+            ("THROUGHLINE_CLIENTS_CLAUDE_CODE", &self.claude_code),
             ("THROUGHLINE_CLIENTS_ASYNC_OPENAI", &self.async_openai),
         ];
         all.into_iter()
@@ -78,6 +81,26 @@ pub(super) fn server_node() -> Result<PathBuf, Failure> {
 /// The codex command line. It is large, so it has a folder of its own.
 pub(super) fn codex() -> Result<PathBuf, Failure> {
     node("codex").map(|folder| folder.join("node_modules/.bin/codex"))
+}
+
+/// The Claude Code command line, as large. The package for this system has the executable; it is linked
+/// here, because the script that would do so does not run.
+pub(super) fn claude_code() -> Result<PathBuf, Failure> {
+    let folder = node("claude-code")?;
+    let link = folder.join("claude");
+    if link.is_file() {
+        return Ok(link);
+    }
+    let packages = folder.join("node_modules/@anthropic-ai");
+    let installed = fs::read_dir(&packages).into_iter().flatten().flatten();
+    let mut binaries = installed.map(|package| package.path().join("claude"));
+    let binary = binaries.find(|binary| binary.is_file()).ok_or_else(|| {
+        let folder = packages.display();
+        Failure::new(format!("there is no executable of Claude Code in {folder}"))
+    })?;
+    fs::hard_link(&binary, &link)
+        .map_err(|error| Failure::new(format!("cannot link {}: {error}", link.display())))?;
+    Ok(link)
 }
 
 /// The interpreter that has the vocabulary of Mistral, and Django with its translations.

@@ -243,7 +243,8 @@ fn install(tools: Tools, sdks: &mut Installed) -> Outcome {
     let node = tools.with_node(|| {
         let server = record(installed::server_node(), &mut sdks.node);
         let codex = record(installed::codex(), &mut sdks.codex);
-        first_skipped([server, codex])
+        let claude = record(installed::claude_code(), &mut sdks.claude_code);
+        first_skipped([server, codex, claude])
     });
     let rust = record(installed::async_openai(), &mut sdks.async_openai);
     first_skipped([python, node, rust])

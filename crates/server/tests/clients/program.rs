@@ -86,6 +86,14 @@ pub(crate) fn codex() -> Command {
     command
 }
 
+/// The program that runs the Claude Code command line. The variable in its environment names the executable.
+pub(crate) fn claude_code() -> Command {
+    let binary = installed("THROUGHLINE_CLIENTS_CLAUDE_CODE", "claude-code/claude");
+    let mut command = python("claude_code.py");
+    command.arg("--claude").arg(binary);
+    command
+}
+
 /// The program for the async-openai crate, which is a package of its own.
 pub(crate) fn async_openai() -> Command {
     const BUILT: &str = "async-openai/release/throughline-async-openai";
@@ -119,7 +127,15 @@ pub(crate) fn run_command(mut command: Command, what: &str) -> Found {
     // Nothing is to leave the machine, whatever this one is set up for.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy().to_ascii_lowercase();
-        let settings = ["openai_", "langchain_", "langsmith_", "codex_", "logfire_"];
+        let settings = [
+            "anthropic_",
+            "claude_",
+            "openai_",
+            "langchain_",
+            "langsmith_",
+            "codex_",
+            "logfire_",
+        ];
         if text.ends_with("_proxy") || settings.iter().any(|start| text.starts_with(start)) {
             command.env_remove(&name);
         }

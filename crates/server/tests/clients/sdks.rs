@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use crate::clients::board::Board;
 use crate::clients::extent::{Extent, Report};
 use crate::clients::native_api;
-use crate::clients::program::{Places, async_openai, codex, node, python, run};
+use crate::clients::program::{Places, async_openai, claude_code, codex, node, python, run};
 use crate::clients::world::{Vendor, World};
 
 /// Run the program of a family on every model, or on those that the environment asks for, and say
@@ -68,6 +68,31 @@ fn langchain_openai_is_served_on_every_vendor() {
 }
 
 #[test]
+fn chat_completions_of_openai_for_python_are_served_on_every_vendor() {
+    on_every_model("chat-python", || python("chat_sdk.py"));
+}
+
+#[test]
+fn chat_completions_of_openai_for_node_are_served_on_every_vendor() {
+    on_every_model("chat-node", || node("chat_sdk.mjs"));
+}
+
+#[test]
+fn anthropic_for_python_is_served_on_every_vendor() {
+    on_every_model("anthropic-python", || python("anthropic_sdk.py"));
+}
+
+#[test]
+fn anthropic_for_node_is_served_on_every_vendor() {
+    on_every_model("anthropic-node", || node("anthropic_sdk.mjs"));
+}
+
+#[test]
+fn langchain_without_state_is_served_on_every_vendor() {
+    on_every_model("langchain-stateless", || python("langchain_stateless.py"));
+}
+
+#[test]
 fn ai_version_6_is_served_on_every_vendor() {
     on_every_model("ai6", || node("ai6.mjs"));
 }
@@ -90,6 +115,11 @@ fn pydantic_ai_is_served_on_every_vendor() {
 #[test]
 fn async_openai_is_served_on_every_vendor() {
     on_every_model("async-openai", async_openai);
+}
+
+#[test]
+fn claude_code_is_served_on_every_vendor() {
+    on_every_model("claude-code", claude_code);
 }
 
 #[test]
