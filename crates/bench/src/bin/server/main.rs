@@ -18,6 +18,7 @@ mod proxy;
 mod raw;
 mod recorded;
 mod sizes;
+mod stateless;
 mod streams;
 mod transports;
 mod turns;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     }
     let parts = [
         ("--turns", turns::reports as fn() -> Vec<Report>),
+        ("--stateless", stateless::reports),
         ("--transports", transports::reports),
         ("--lengths", lengths::reports),
         ("--sizes", sizes::reports),
