@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_model::Message;
 use throughline_model::json::RawJson;
 use throughline_store::{
-    Append, At, DamageSite, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options, Result, Run,
-    RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId, Version,
+    Append, At, DamageSite, Expects, Ids, Leasing, NewItem, NewThread, NodeId, Opened, Options,
+    Result, Run, RunId, RunState, ServiceId, State, Store, SystemClock, TenantScope, ThreadId,
+    Version,
 };
 
 use super::cache::{CachedHistory, MessageList};
@@ -141,6 +142,11 @@ impl Loaded {
     /// The node at which it continues.
     pub(crate) fn end(&self) -> Option<End> {
         self.found.as_ref()?.end
+    }
+
+    /// What the store must check when a run begins here, because it was not read.
+    pub(crate) fn expects(&self) -> Option<Expects> {
+        self.found.as_ref()?.expects.clone()
     }
 
     pub(crate) fn version(&self) -> Version {

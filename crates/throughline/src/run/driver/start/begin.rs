@@ -171,10 +171,7 @@ async fn prepare_and_begin(
         events: (!stored.is_empty()).then(|| Flush::new(0, &stored)),
         dequeue: first.dequeue.clone(),
         takes: first.takes,
-        expects: loaded
-            .found
-            .as_ref()
-            .and_then(|found| found.expects.clone()),
+        expects: loaded.expects(),
         redactions: loaded.found.as_ref().map(|found| found.redactions),
         ..Begin::new(run, at, first.items)
     };
