@@ -45,6 +45,7 @@ mod recall;
 mod record;
 mod report;
 mod report_json;
+mod result_text;
 mod shorten;
 mod stored_epoch;
 mod text;

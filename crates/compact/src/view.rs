@@ -1,6 +1,5 @@
 //! What a model is shown: a function of the record and an epoch.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use crate::facts::outcome::mark;
 use crate::group::{ContentDisplay, ContentGroup, MessageGroups};
 use crate::read_back::{LATE_RESULT, RESULT_ALONE};
 use crate::record::{Entry, Record};
+use crate::result_text::{is_over, over, shorter};
 use crate::shorten::shorten;
 use crate::text;
 use crate::tokens;
@@ -337,41 +337,6 @@ impl MessageCaps {
         }
         content
     }
-}
-
-/// The text of a result, if it can be shown in part: media must stay beside its text.
-fn divisible(result: &ToolResult) -> Option<Cow<'_, str>> {
-    let only_text = match &result.output {
-        Output::None => false,
-        Output::Text(_) | Output::Json(_) => true,
-        Output::Parts(parts) => parts.iter().all(|part| part.as_text().is_some()),
-    };
-    only_text.then(|| text::of_output(&result.output))
-}
-
-/// Units of the text of a result that can be shown in part.
-pub(crate) fn text_size(result: &ToolResult) -> Option<u64> {
-    divisible(result).map(|text| tokens::text_units(&text).into())
-}
-
-/// The text of a result that is larger than a cap.
-fn over(result: &ToolResult, cap: u64) -> Option<Cow<'_, str>> {
-    let text = divisible(result)?;
-    is_over(&text, cap).then_some(text)
-}
-
-/// Whether a text has more units.
-fn is_over(text: &str, cap: u64) -> bool {
-    // A token has at least one byte.
-    text.len() as u64 > cap && u64::from(tokens::text_units(text)) > cap
-}
-
-fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolResult> {
-    let text = over(result, cap)?;
-    let short = shorten(&text, cap, seq, result.outcome);
-    let mut result = result.clone();
-    result.output = Output::Text(short);
-    Some(result)
 }
 
 /// A result with a mark in place of its output.

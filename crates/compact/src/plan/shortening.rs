@@ -4,7 +4,7 @@ use throughline_model::Content;
 
 use crate::epoch::Shortened;
 use crate::history::ToolHistory;
-use crate::view;
+use crate::result_text;
 
 /// Units that a result is brought down to, one step after the other.
 const STEPS: [u64; 7] = [8_000, 5_000, 3_000, 1_200, 500, 200, 80];
@@ -55,7 +55,7 @@ pub(super) fn until(
         }
         let contents = entry.message.contents.iter();
         let results = contents.filter_map(Content::as_tool_result);
-        let sizes: Vec<u64> = results.filter_map(view::text_size).collect();
+        let sizes: Vec<u64> = results.filter_map(result_text::text_size).collect();
         if sizes.is_empty() {
             continue;
         }

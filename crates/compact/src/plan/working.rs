@@ -10,8 +10,8 @@ use crate::category::Category;
 use crate::epoch::LeftOut;
 use crate::facts::{Line, LineKind};
 use crate::history::ToolHistory;
+use crate::result_text;
 use crate::trials::planted;
-use crate::view;
 
 /// Units of the mark in place of a result.
 const MARK: u64 = 14;
@@ -219,7 +219,7 @@ fn results(history: &ToolHistory, at: usize) -> Vec<(usize, usize, u64)> {
                 .contents
                 .as_ref()
                 .is_none_or(|some| some.contains(&index));
-            let units = content.as_tool_result().and_then(view::text_size);
+            let units = content.as_tool_result().and_then(result_text::text_size);
             if let Some(units) = units.filter(|units| own && *units > MARK) {
                 found.push((member.place, index, units));
             }
