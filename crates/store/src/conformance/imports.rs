@@ -162,7 +162,7 @@ pub(super) async fn an_import_keeps_names_and_positions(f: &mut Fixture<'_>) {
         .read(&f.scope, &At::Node(branch), Span::Tail, 10)
         .await
         .unwrap();
-    assert_eq!(texts(&page.entries), ["one", "1", "other", ""]);
+    assert_eq!(texts(&page.entries), ["one", "1", "other", "[redacted]"]);
     assert_eq!(page.entries[3].redacted.clone().unwrap().by, "ada");
     assert_eq!(page.entries[3].first, 5);
     assert_eq!(page.entries[2].at.no, 1);

@@ -106,7 +106,7 @@ impl View {
 
     /// The same, read when the tenant had had so many redactions. A view that says fewer than the store may
     /// show what was removed since.
-    pub(crate) fn as_of(self, redactions: u64) -> Self {
+    pub(crate) fn with_redactions(self, redactions: u64) -> Self {
         Self { redactions, ..self }
     }
 

@@ -248,7 +248,7 @@ impl Thread {
         };
         let entries = std::mem::take(&mut opened.entries);
         let held = cached.unwrap_or_else(|| {
-            let view = View::new(messages(entries)).as_of(opened.redactions);
+            let view = View::new(messages(entries)).with_redactions(opened.redactions);
             CachedHistory::new(view)
         });
         let stored = opened.thread.settings.clone();
@@ -507,7 +507,7 @@ impl Shared {
             Some(cached) if cached.node == node && cached.view.redactions() == found.redactions => {
                 cached.view
             }
-            _ => View::new(self.whole(entries, node).await?).as_of(found.redactions),
+            _ => View::new(self.whole(entries, node).await?).with_redactions(found.redactions),
         };
         Ok(Loaded {
             found: Some(found),

@@ -243,7 +243,8 @@ fn a_tail_waits_for_what_others_commit_and_loses_nothing() {
         let mut again = other.tail(thread.id(), TailStart::After(here));
         assert_eq!(texts(&again.next().await.unwrap()), ["ask 1", "answer 1"]);
         // A deleted thread ends it.
-        let (gone, deleted) = tokio::join!(again.next(), process.threads().delete(thread.id()));
+        let threads = process.threads();
+        let (gone, deleted) = tokio::join!(again.next(), threads.delete(thread.id()));
         deleted.unwrap();
         assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
     });

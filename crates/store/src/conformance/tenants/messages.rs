@@ -104,7 +104,8 @@ pub(in crate::conformance) async fn tenants_redact_their_own_items(f: &mut Fixtu
             store.redact(scope, item, me.word).await.unwrap();
         }
         let said = me.texts(&At::Thread(me.thread.clone())).await;
-        assert_eq!(said[..2], [String::new(), format!("answer to {}", me.word)]);
+        let answer = format!("answer to {}", me.word);
+        assert_eq!(said[..2], ["[redacted]".to_owned(), answer]);
         let journal = store.journal(scope, me.lease.run).await.unwrap();
         let by = journal.entries[0].redacted.as_ref().map(|one| &*one.by);
         assert_eq!(by, Some(me.word));

@@ -42,6 +42,11 @@ const WALKS: &[(&str, &str)] = &[
     ("SCAN later", "WITH RECURSIVE later"),
     // The last nodes of a branch, found by an index, at most so many.
     ("SCAN lately", "LIMIT ?3) lately"),
+    // The nodes of one run, found by an index.
+    (
+        "SCAN p",
+        "UNION SELECT pub_tl, pub_first FROM run WHERE run=?1) p",
+    ),
     // Only runs that wait are in it.
     ("SCAN waiter", "DELETE FROM waiter WHERE NOT EXISTS"),
 ];

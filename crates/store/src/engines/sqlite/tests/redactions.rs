@@ -138,7 +138,7 @@ fn what_was_redacted_is_in_no_file() {
 #[test]
 fn what_is_left_is_checked() {
     let changes = [
-        "UPDATE redaction SET left=substr(left, 1, length(left)-1) || x'20'",
+        "UPDATE redaction SET left=CAST(substr(left, 1, length(left)-1) || x'20' AS BLOB)",
         "UPDATE redaction SET left=x'00'",
         "UPDATE redaction SET left=zeroblob(16)",
         "UPDATE redaction SET by='bob'",
