@@ -1,6 +1,6 @@
 //! What is left of a message whose body was removed on purpose, and of what was derived from it.
 
-use throughline_model::json::{ObjectWriter, RawJson};
+use throughline_model::json::RawJson;
 use throughline_model::stored::StoredError;
 use throughline_model::{
     ApprovalRequest, ApprovalResponse, Arguments, Body, Content, Message, Output, ToolCall,
@@ -90,16 +90,8 @@ pub(crate) fn is_left(json: &RawJson) -> Result<bool, StoredError> {
 /// What is left of the request of a run: `None` if it stays as it is. Its member `later` holds messages that
 /// the run has yet to say.
 pub(crate) fn request(request: &RawJson) -> Option<RawJson> {
-    let value = request.value();
-    value.get("later")?;
-    Some(RawJson::object(|object: &mut ObjectWriter<'_>| {
-        for member in value.members() {
-            let key = member.key.to_str();
-            if key != "later" {
-                object.raw(&key, member.value.raw());
-            }
-        }
-    }))
+    request.value().get("later")?;
+    Some(request.without(|key| key == "later"))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-use throughline_model::MessageId;
+use throughline_model::{Body, Content, MessageId};
 use throughline_store::{
-    At, Entry, Error, ItemRef, Millis, NodeRef, Position, Result, RunFilter, RunState, Span,
-    ThreadId,
+    At, CallState, Entry, Error, ItemRef, Millis, NodeRef, Position, Result, Run, RunFilter,
+    RunState, Span, ThreadId,
 };
 
 use super::scoped_store::ScopedStore;
@@ -76,8 +76,9 @@ impl Threads {
     /// The message is looked for on the branch that ends in `at`, and by an id of ours also on the other
     /// branches of the thread. It is [`Busy`](Error::Busy) while a run of the thread is at work, because that
     /// run has read the message, and [`WrongState`](Error::WrongState) if the run that said the message is
-    /// not settled. Copies of vendors are listed and not changed. Handles that were opened before keep what
-    /// they have read until they are refreshed or run.
+    /// not settled, or if the message makes calls and some of that run wait for an answer. Copies of vendors
+    /// are listed and not changed. Handles that were opened before keep what they have read until they are
+    /// refreshed or run.
     ///
     /// ```
     /// use throughline::store::Store;
@@ -218,16 +219,67 @@ impl Threads {
                 state: run.state,
             });
         }
-        match store.run(scope, entry.at.run).await {
-            Ok(run) if !run.state.is_settled() => Err(Error::WrongState {
-                run: run.id,
-                state: run.state,
-                wanted: "resume, publish or discard it, then redact what it said",
-            }),
+        let run = match store.run(scope, entry.at.run).await {
+            Ok(run) => run,
             // A hidden run is settled.
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Err(Error::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let wanted = match run.state.is_settled() {
+            false => "resume, publish or discard it, then redact what it said",
+            // A run that goes on with a call reads its arguments from the message.
+            true if self.has_open_calls(&run, entry).await? => {
+                "answer its calls, or begin a run that closes them, then redact what it said"
+            }
+            true => return Ok(()),
+        };
+        Err(Error::WrongState {
+            run: run.id,
+            state: run.state,
+            wanted,
+        })
+    }
+
+    /// Whether a message makes calls, and calls of its run may still be carried out.
+    async fn has_open_calls(&self, run: &Run, entry: &Entry) -> Result<bool> {
+        let mut contents = entry.message.contents.iter();
+        let calls = |content: &Content| match content.body {
+            Body::ToolCall(_) | Body::ApprovalRequest(_) => true,
+            Body::Text(_)
+            | Body::Reasoning(_)
+            | Body::Media(_)
+            | Body::ToolResult(_)
+            | Body::ApprovalResponse(_)
+            | Body::Refusal(_)
+            | Body::Error(_)
+            | Body::Opaque(_)
+            | Body::Unknown(_) => false,
+        };
+        if !contents.any(calls) {
+            return Ok(false);
         }
+        let ScopedStore { store, scope, .. } = self.home();
+        for call in store.journal(scope, run.id).await?.calls {
+            let open = match (call.state, call.taken_by) {
+                (CallState::Done, _) | (CallState::Taken, None) => false,
+                (CallState::Taken, Some(by)) => match store.run(scope, by).await {
+                    Ok(by) => !by.state.is_settled(),
+                    Err(Error::NotFound { .. }) => false,
+                    Err(error) => return Err(error),
+                },
+                (
+                    CallState::Planned
+                    | CallState::Intent
+                    | CallState::Approval
+                    | CallState::Client,
+                    _,
+                ) => true,
+            };
+            if open {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -7,7 +7,8 @@ use throughline::store::{
     Anchor, Begin, Begun, Claim, Error, Increment, ItemRef, NewItem, NewThread, NodeRef, Publish,
     RunState, ThreadFilter, ThreadId,
 };
-use throughline::thread::{HistoryCache, MessageName, Redacted, TailStart};
+use throughline::thread::{HistoryCache, HistoryPolicy, MessageName, OnPark, Redacted, TailStart};
+use throughline::tool::Runs;
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere};
 
@@ -201,6 +202,37 @@ fn what_cannot_be_redacted_is_refused_by_name() {
         let name = MessageName::Id(item.message_id());
         let found = threads.redact(id.clone(), &name, "ada").await.unwrap();
         assert_eq!((found.position, found.items), (3, vec![item]));
+    });
+}
+
+#[test]
+fn a_call_that_waits_keeps_its_arguments() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let model = client([
+            Step::calls([("c1", "pay", r#"{"to":"ada"}"#)]),
+            Step::text("paid"),
+        ]);
+        let outside = Fake::named("pay").with(|spec| spec.runs = Runs::Outside);
+        let agent = built(&process, &model, &[&outside], |builder| {
+            builder.history(HistoryPolicy {
+                on_park: OnPark::Publish,
+                ..HistoryPolicy::default()
+            })
+        });
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "pay")).await.unwrap();
+        let threads = process.threads();
+        let call = MessageName::Position(2);
+        let error = threads.redact(thread.id().clone(), &call, "ada").await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::WrongState { .. }), "{error}");
+        redact(&threads, thread.id(), 1).await;
+        // New input closes the call; then there is nothing left to carry out.
+        how.finish(agent.run_on(&thread, "never mind"))
+            .await
+            .unwrap();
+        redact(&threads, thread.id(), 2).await;
     });
 }
 

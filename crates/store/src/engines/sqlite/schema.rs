@@ -86,14 +86,14 @@ const REMOTE_CALLS: &str = "
 CREATE TABLE remote_call(run INTEGER PRIMARY KEY, step INTEGER NOT NULL, handle TEXT NOT NULL, digest BLOB NOT NULL) STRICT;
 ";
 
-/// `redaction.left`: the digest of the row, and after it what is left of the message as JSON; NULL for what
-/// an earlier version redacted. `state.left`: the digest of the body once something that was derived from a
+/// `redaction.rest`: the digest of the row, and after it what is left of the message as JSON; NULL for what
+/// an earlier version redacted. `state.rest`: the digest of the body once something that was derived from a
 /// redacted message was taken out of it; `state.digest` stays that of the state as it was published, because
 /// digests of nodes cover it. `tenant.redactions` counts them, so that a process knows when what it
 /// remembers of messages is out of date.
 const REDACTIONS: &str = "
-ALTER TABLE redaction ADD COLUMN left BLOB;
-ALTER TABLE state ADD COLUMN left BLOB;
+ALTER TABLE redaction ADD COLUMN rest BLOB;
+ALTER TABLE state ADD COLUMN rest BLOB;
 ALTER TABLE tenant ADD COLUMN redactions INTEGER NOT NULL DEFAULT 0;
 ";
 

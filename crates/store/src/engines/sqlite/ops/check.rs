@@ -304,7 +304,7 @@ impl Check<'_> {
     }
 
     fn states(&mut self) -> OpResult<()> {
-        let sql = "SELECT r.id, r.tenant, s.step, coalesce(s.left, s.digest), s.body, t.id FROM state s LEFT JOIN run r ON r.run=s.run
+        let sql = "SELECT r.id, r.tenant, s.step, coalesce(s.rest, s.digest), s.body, t.id FROM state s LEFT JOIN run r ON r.run=s.run
           LEFT JOIN thread t ON t.thread=r.thread";
         let mut statement = self.conn.prepare(sql)?;
         let mut rows = statement.query([])?;

@@ -147,7 +147,7 @@ impl<'a> Reading<'a> {
         if let Some(state) = lock(&self.caches.states).get(&known) {
             return Ok(state);
         }
-        let sql = "SELECT s.body, coalesce(s.left, s.digest), r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
+        let sql = "SELECT s.body, coalesce(s.rest, s.digest), r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
         let found = one(self.conn, sql, (at.run, at.step), |row| {
             Ok((
                 row.get::<_, String>(0)?,

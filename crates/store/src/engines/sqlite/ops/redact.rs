@@ -140,7 +140,7 @@ fn states_after(
 }
 
 fn forget_derived_in(tx: &Tx<'_>, scope: &TenantScope, (run, step): (i64, u32)) -> OpResult<()> {
-    let sql = "SELECT s.body, s.digest, s.left, r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
+    let sql = "SELECT s.body, s.digest, s.rest, r.id FROM state s CROSS JOIN run r ON r.run=s.run WHERE s.run=? AND s.step=?";
     let found = one(tx.conn, sql, (run, step), |row| {
         Ok((
             row.get::<_, String>(0)?,
@@ -163,7 +163,7 @@ fn forget_derived_in(tx: &Tx<'_>, scope: &TenantScope, (run, step): (i64, u32)) 
     }
     let left = left.to_json();
     let digest = digest::state(scope.tenant(), id, step, &left);
-    let sql = "UPDATE state SET body=?, left=? WHERE run=? AND step=?";
+    let sql = "UPDATE state SET body=?, rest=? WHERE run=? AND step=?";
     run_sql(tx.conn, sql, (left, digest, run, step))?;
     Ok(())
 }

@@ -86,7 +86,7 @@ pub(crate) struct NodeRow {
 
 /// The columns of a node `n`, its run `r` and its state `s`.
 pub(crate) const NODE: &str = "n.tl, n.first, n.last, n.run, r.id, n.step, n.item_lo, n.flags,
- n.state_run, n.state_step, s.digest, n.units, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step, s.left";
+ n.state_run, n.state_step, s.digest, n.units, n.created, n.digest, r.flags, r.pub_tl, r.pub_first, r.pub_step, s.rest";
 
 /// How many they are.
 pub(crate) const NODE_COLUMNS: usize = 19;

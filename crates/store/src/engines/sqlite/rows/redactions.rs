@@ -24,7 +24,7 @@ pub(crate) fn insert(
     });
     // The first redaction stays.
     let sql =
-        "INSERT INTO redaction(run, no, by, at, left) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING";
+        "INSERT INTO redaction(run, no, by, at, rest) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING";
     let values = (run, at.no, &redaction.by, int(redaction.at), left);
     Ok(run_sql(conn, sql, values)? == 1)
 }
@@ -36,7 +36,7 @@ pub(crate) fn find(
     run: i64,
     at: ItemRef,
 ) -> OpResult<Option<Redaction>> {
-    let sql = "SELECT by, at, left FROM redaction WHERE run=? AND no=?";
+    let sql = "SELECT by, at, rest FROM redaction WHERE run=? AND no=?";
     let found = one(conn, sql, (run, at.no), |row| {
         Ok((
             row.get::<_, String>(0)?,

@@ -138,13 +138,13 @@ fn what_was_redacted_is_in_no_file() {
 #[test]
 fn what_is_left_is_checked() {
     let changes = [
-        "UPDATE redaction SET left=CAST(substr(left, 1, length(left)-1) || x'20' AS BLOB)",
-        "UPDATE redaction SET left=x'00'",
-        "UPDATE redaction SET left=zeroblob(16)",
+        "UPDATE redaction SET rest=CAST(substr(rest, 1, length(rest)-1) || x'20' AS BLOB)",
+        "UPDATE redaction SET rest=x'00'",
+        "UPDATE redaction SET rest=zeroblob(16)",
         "UPDATE redaction SET by='bob'",
         "UPDATE redaction SET at=at+1",
         // That of another item.
-        "UPDATE redaction SET left=(SELECT left FROM redaction WHERE no=2) WHERE no=1",
+        "UPDATE redaction SET rest=(SELECT rest FROM redaction WHERE no=2) WHERE no=1",
         "DELETE FROM redaction WHERE no=1",
     ];
     for sql in changes {
@@ -163,8 +163,8 @@ fn what_is_left_is_checked() {
     // A state from which something was taken out.
     for sql in [
         "UPDATE state SET body='{\"v\":1,\"compaction\":7}'",
-        "UPDATE state SET left=NULL",
-        "UPDATE state SET left=zeroblob(16)",
+        "UPDATE state SET rest=NULL",
+        "UPDATE state SET rest=zeroblob(16)",
     ] {
         let f = Fixture::new();
         let id = f.thread("t");

@@ -221,7 +221,9 @@ fn write_listed(mut object: ObjectWriter<'_>, agent: &AgentSetup, options: &RunO
         model,
     ];
     let words: Vec<&str> = words.into_iter().flatten().collect();
-    object.str("model", &words.join("/"));
+    if !words.is_empty() {
+        object.str("model", &words.join("/"));
+    }
     object.end();
 }
 
