@@ -73,7 +73,7 @@ pub(crate) fn shorter(result: &ToolResult, cap: u64, seq: u64) -> Option<ToolRes
 
 #[cfg(test)]
 mod tests {
-    use throughline_model::json::RawJson;
+    use throughline_model::json::{RawJson, Value};
     use throughline_model::{CallId, Outcome, Output, ToolCall};
 
     use super::{shorter, text_size};
@@ -91,7 +91,7 @@ mod tests {
             panic!("{:?}", short.output);
         };
         let value = json.value();
-        let text = value.get("output").and_then(|text| text.as_str()).unwrap();
+        let text = value.get("output").and_then(Value::as_str).unwrap();
         assert!(text.contains(" lines left out, all of it is #7]"), "{text}");
         assert!(text.starts_with("\t\"berth 0\"\n"), "{text}");
         assert!(text_size(&short) <= Some(500));

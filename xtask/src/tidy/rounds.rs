@@ -38,6 +38,10 @@ const WRITERS: &[(&str, &str)] = &[
         "crates/server/src/api/openai/items/output/original.rs",
         "shows clients what was said; no model is sent any of it",
     ),
+    (
+        "crates/server/src/api/anthropic/wire/block.rs",
+        "shows clients a block as the upstream sent it; no model is sent any of it",
+    ),
     ("crates/wire/src/anthropic/", "a codec"),
     ("crates/wire/src/foundry/", "a codec"),
     ("crates/wire/src/gemini/", "a codec"),

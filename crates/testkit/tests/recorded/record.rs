@@ -1,5 +1,6 @@
 //! What a store has recorded.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throughline_model::{Body, Message, Output};
@@ -20,16 +21,12 @@ pub(super) struct Record {
     names: HashSet<String>,
 }
 
-fn words(error: throughline_store::Error) -> String {
-    error.to_string()
-}
-
 impl Record {
     pub(super) fn open(url: &str) -> Result<Self, String> {
-        let store = block_on(Store::open(url)).map_err(words)?;
+        let store = block_on(Store::open(url)).map_err(|error| error.to_string())?;
         let tenant = Tenant::new("local").map_err(|error| error.to_string())?;
         let scope = Authority::assume().scope(tenant);
-        let checked = block_on(store.check(&mut |_| {})).map_err(words)?;
+        let checked = block_on(store.check(&mut |_| {})).map_err(|error| error.to_string())?;
         if let Some(damage) = checked.damage.first() {
             return Err(format!("{damage:?}"));
         }
@@ -37,7 +34,7 @@ impl Record {
         let mut after = None;
         loop {
             let page = block_on(store.runs(&scope, &RunFilter::default(), after, 500));
-            let page = page.map_err(words)?;
+            let page = page.map_err(|error| error.to_string())?;
             runs.extend(page.found);
             after = page.next;
             if after.is_none() {
@@ -56,7 +53,7 @@ impl Record {
 
     /// Closes the store, so that its file has all of it.
     pub(super) fn close(self) -> Result<(), String> {
-        block_on(self.store.close()).map_err(words)
+        block_on(self.store.close()).map_err(|error| error.to_string())
     }
 
     pub(super) fn threads(&self) -> Result<HashMap<String, Thread>, String> {
@@ -65,7 +62,7 @@ impl Record {
         loop {
             let filter = ThreadFilter::default();
             let page = block_on(self.store.threads(&self.scope, &filter, after, 500));
-            let page = page.map_err(words)?;
+            let page = page.map_err(|error| error.to_string())?;
             let named = page
                 .found
                 .into_iter()
@@ -84,14 +81,16 @@ impl Record {
             return Ok(None);
         };
         let at = At::Node(NodeRef::Node(node));
-        let opened = block_on(self.store.open(&self.scope, &at, 100_000)).map_err(words)?;
+        let opened = block_on(self.store.open(&self.scope, &at, 100_000))
+            .map_err(|error| error.to_string())?;
         let messages = opened.entries.iter().map(|entry| said(&entry.message));
         messages.collect::<Result<_, _>>().map(Some)
     }
 
     /// The messages that a run has stored in full.
     pub(super) fn own(&self, run: &Run) -> Result<Vec<Said>, String> {
-        let journal = block_on(self.store.journal(&self.scope, run.id)).map_err(words)?;
+        let journal =
+            block_on(self.store.journal(&self.scope, run.id)).map_err(|error| error.to_string())?;
         // What is said again has the id of what it repeats: the place of an item of another run.
         let this = run.id.to_hex();
         let repeats = |id: &str| {
@@ -126,7 +125,7 @@ impl Record {
         for run in &self.runs {
             let kind = run.note.as_ref().and_then(|note| {
                 let value = note.value();
-                value.get("kind")?.as_str().map(|kind| kind.into_owned())
+                value.get("kind")?.as_str().map(Cow::into_owned)
             });
             match (run.state, kind) {
                 (RunState::Committed, _) => {}

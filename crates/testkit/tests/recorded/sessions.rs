@@ -25,7 +25,7 @@ struct Sum {
 /// server on SQLite: threads, branches and messages are what whole conversations, compared message by
 /// message, say; each message is stored once.
 #[test]
-fn recorded_sessions_become_threads_and_branches() {
+fn r7_recorded_sessions_become_threads_and_branches() {
     let sessions = scaled(50);
     let wires = [
         (Wire::OpenAiChat, "openai-chat"),
@@ -39,6 +39,7 @@ fn recorded_sessions_become_threads_and_branches() {
     });
 }
 
+#[expect(clippy::print_stdout, reason = "the test command shows these lines")]
 fn store(sessions: usize, wire: &Wire, kind: &str, rng: &mut Rng) -> Result<(), String> {
     let scratch = Scratch::in_memory("recorded");
     let store = scratch.sqlite("store.db");

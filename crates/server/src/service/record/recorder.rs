@@ -195,18 +195,18 @@ impl Recorder {
             .next()
             .map(|one| (one.thread().clone(), one.run.id));
         let origin = placement::origin(digests, &found).or(quotation);
-        Ok(self.new_thread(api, found, origin))
+        Ok(self.new_thread(api, found, origin.as_ref()))
     }
 
     fn new_thread(
         &self,
         api: &str,
         found: Vec<FingerprintMatch>,
-        origin: Option<(ThreadId, RunId)>,
+        origin: Option<&(ThreadId, RunId)>,
     ) -> Place {
         let id = self.runs.store.ids().thread();
         let thread = NewThread {
-            meta: Some(meta(api, origin.as_ref())),
+            meta: Some(meta(api, origin)),
             ..NewThread::new(id.clone())
         };
         Place {
@@ -341,6 +341,7 @@ impl Recording {
     }
 
     /// Its run there.
+    #[cfg(test)]
     pub(crate) fn run(&self) -> RunId {
         self.lease.run
     }

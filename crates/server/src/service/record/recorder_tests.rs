@@ -50,18 +50,6 @@ impl World {
         begun.unwrap()
     }
 
-    async fn turn(&self, messages: &[Message], answer: &str) -> (ThreadId, RunId, Placed) {
-        let recording = self.begin(messages).await;
-        let made = (
-            recording.thread().clone(),
-            recording.run(),
-            recording.placed(),
-        );
-        let answer = [Message::assistant(answer)];
-        recording.publish(&answer, note()).await.unwrap();
-        made
-    }
-
     async fn texts(&self, at: impl Into<At>) -> Vec<String> {
         let opened = self.store.open(&self.scope, &at.into(), 10_000).await;
         let entries = opened.unwrap().entries;

@@ -458,7 +458,10 @@ impl EventWriter for BlockWriter {
                 self.begin(None, out);
                 self.whole(at, content, out);
             }
-            Event::Other { wire, event } if wire == Wire::Anthropic => {
+            Event::Other {
+                wire: Wire::Anthropic,
+                event,
+            } => {
                 let kind = event.value();
                 let kind = kind.get("type").and_then(Value::as_str);
                 out.push_str("event: ");

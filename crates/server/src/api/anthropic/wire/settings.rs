@@ -167,16 +167,15 @@ pub(super) fn system_below(object: &mut ObjectWriter<'_>, agent: &str, system: O
         })
     };
     blocks.raw(text(agent).get());
-    match system {
-        Some(system) => match (system.as_str(), system.as_array()) {
+    if let Some(system) = system {
+        match (system.as_str(), system.as_array()) {
             (Some(own), _) => drop(blocks.raw(text(&own).get())),
             (None, list) => {
                 for block in list.unwrap_or_default() {
                     blocks.raw(block.raw());
                 }
             }
-        },
-        None => {}
+        }
     }
     blocks.end();
 }

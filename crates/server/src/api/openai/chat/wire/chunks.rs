@@ -297,7 +297,10 @@ impl EventWriter for ChunkWriter {
             Event::Delta { at, text } => self.text(at, &text, out),
             Event::Summary { at, part, text } => self.summary(at, part, &text, out),
             Event::Content { at, content } => self.whole(at, &content, out),
-            Event::Other { wire, event } if wire == Wire::OpenAiChat => {
+            Event::Other {
+                wire: Wire::OpenAiChat,
+                event,
+            } => {
                 out.push_str("data: ");
                 out.push_str(event.get());
                 out.push_str("\n\n");

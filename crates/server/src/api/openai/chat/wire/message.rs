@@ -38,7 +38,7 @@ impl AnswerMessage {
             Body::Refusal(text) => self.refusal.get_or_insert_default().push_str(&text.text),
             Body::Reasoning(_) => self.reasoning.push_str(&reasoning_text(content)),
             Body::ToolCall(call) if call.runner == Runner::Client => {
-                self.calls.push(call_json(call))
+                self.calls.push(call_json(call));
             }
             _ => self.omitted.extend(omitted(content)),
         }
