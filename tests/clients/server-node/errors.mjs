@@ -46,9 +46,9 @@ async function misuse(world) {
     const words = `Response with id '${NOBODY}' not found.`;
     await world.refused('an absent response', OpenAI.NotFoundError, work, { status: 404, words });
   }
-  const work = () => client.chat.completions.create({ model, messages: [] });
-  const error = await world.raises('chat is not built', OpenAI.InternalServerError, work);
-  world.equal('chat says so', [error.status, error.code], [501, 'not_implemented']);
+  const work = () => client.embeddings.create({ model, input: 'x' });
+  const error = await world.raises('embeddings are not served', OpenAI.NotFoundError, work);
+  world.equal('embeddings say so', [error.status, error.code], [404, 'route_not_served']);
 }
 
 async function vendors(world) {

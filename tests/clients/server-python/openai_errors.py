@@ -156,22 +156,18 @@ def absent(world: World) -> None:
         world.equal(f"a page of {limit}: param", error.param, "limit")
 
 
-def unbuilt(world: World) -> None:
-    """What is not built says so by name, and no SDK asks again."""
+def not_served(world: World) -> None:
+    """A route that is not served says so by name, and no SDK asks again."""
     client = client_of(world)
     for what, work in (
-        (
-            "chat",
-            lambda: client.chat.completions.create(
-                model=world.model, messages=[{"role": "user", "content": "x"}]
-            ),
-        ),
+        ("embeddings", lambda: client.embeddings.create(model=world.model, input="x")),
+        ("images", lambda: client.images.generate(model=world.model, prompt="x")),
     ):
-        error = world.raises(f"{what} is not built", openai.InternalServerError, work)
+        error = world.raises(f"{what} are not served", openai.NotFoundError, work)
         seen = (error.status_code, error.code)
-        world.equal(f"{what} says so", seen, (501, "not_implemented"))
+        world.equal(f"{what} say so", seen, (404, "route_not_served"))
         asked = error.request.headers.get("x-stainless-retry-count")
-        world.equal(f"{what} is asked for once", asked, "0")
+        world.equal(f"{what} are asked for once", asked, "0")
 
 
 def vendors(world: World) -> None:
@@ -241,4 +237,4 @@ def failed_streams(world: World) -> None:
     world.check("and can be continued", text.endswith('go on"'), text)
 
 
-SCENARIOS = [misuse, absent, unbuilt, vendors, failed_streams]
+SCENARIOS = [misuse, absent, not_served, vendors, failed_streams]
