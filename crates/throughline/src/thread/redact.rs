@@ -76,7 +76,7 @@ impl Threads {
     /// The message is looked for on the branch that ends in `at`, and by an id of ours also on the other
     /// branches of the thread. It is [`Busy`](Error::Busy) while a run of the thread is at work, because that
     /// run has read the message, and [`WrongState`](Error::WrongState) if the run that said the message is
-    /// not settled, or if the message makes calls and some of that run wait for an answer. Copies of vendors
+    /// not settled, or if the message makes calls and some of that run are still to be run here. Copies of vendors
     /// are listed and not changed. Handles that were opened before keep what they have read until they are
     /// refreshed or run.
     ///
@@ -240,7 +240,8 @@ impl Threads {
         })
     }
 
-    /// Whether a message makes calls, and calls of its run may still be carried out.
+    /// Whether a message makes calls, and calls of its run may still be carried out by a run of ours. Calls
+    /// that the application runs are not among them: it has their arguments.
     async fn has_open_calls(&self, run: &Run, entry: &Entry) -> Result<bool> {
         let mut contents = entry.message.contents.iter();
         let calls = |content: &Content| match content.body {
@@ -261,19 +262,13 @@ impl Threads {
         let ScopedStore { store, scope, .. } = self.home();
         for call in store.journal(scope, run.id).await?.calls {
             let open = match (call.state, call.taken_by) {
-                (CallState::Done, _) | (CallState::Taken, None) => false,
+                (CallState::Done | CallState::Client, _) | (CallState::Taken, None) => false,
                 (CallState::Taken, Some(by)) => match store.run(scope, by).await {
                     Ok(by) => !by.state.is_settled(),
                     Err(Error::NotFound { .. }) => false,
                     Err(error) => return Err(error),
                 },
-                (
-                    CallState::Planned
-                    | CallState::Intent
-                    | CallState::Approval
-                    | CallState::Client,
-                    _,
-                ) => true,
+                (CallState::Planned | CallState::Intent | CallState::Approval, _) => true,
             };
             if open {
                 return Ok(true);

@@ -8,7 +8,7 @@ use throughline::store::{
     RunState, ThreadFilter, ThreadId,
 };
 use throughline::thread::{HistoryCache, HistoryPolicy, MessageName, OnPark, Redacted, TailStart};
-use throughline::tool::Runs;
+use throughline::tool::{Approval, Runs};
 use throughline_testkit::scripted::Step;
 use throughline_testkit::stage::{Fake, everywhere};
 
@@ -213,8 +213,8 @@ fn a_call_that_waits_keeps_its_arguments() {
             Step::calls([("c1", "pay", r#"{"to":"ada"}"#)]),
             Step::text("paid"),
         ]);
-        let outside = Fake::named("pay").with(|spec| spec.runs = Runs::Outside);
-        let agent = built(&process, &model, &[&outside], |builder| {
+        let pay = Fake::named("pay").with(|spec| spec.approval = Approval::Always);
+        let agent = built(&process, &model, &[&pay], |builder| {
             builder.history(HistoryPolicy {
                 on_park: OnPark::Publish,
                 ..HistoryPolicy::default()
@@ -233,6 +233,35 @@ fn a_call_that_waits_keeps_its_arguments() {
             .await
             .unwrap();
         redact(&threads, thread.id(), 2).await;
+    });
+}
+
+#[test]
+fn a_call_that_the_application_runs_may_lose_its_arguments() {
+    everywhere(async |stage, how| {
+        let process = stage.process().await;
+        let model = client([
+            Step::calls([("c1", "pay", r#"{"to":"ada"}"#)]),
+            Step::text("noted"),
+        ]);
+        let outside = Fake::named("pay").with(|spec| spec.runs = Runs::Outside);
+        let agent = built(&process, &model, &[&outside], |builder| {
+            builder.history(HistoryPolicy {
+                on_park: OnPark::Publish,
+                ..HistoryPolicy::default()
+            })
+        });
+        let thread = agent.new_thread();
+        how.finish(agent.run_on(&thread, "pay")).await.unwrap();
+        let threads = process.threads();
+        redact(&threads, thread.id(), 2).await;
+        thread.refresh().await.unwrap();
+        how.finish(agent.run_on(&thread, "never mind"))
+            .await
+            .unwrap();
+        let shown = said(&model.last_asked().unwrap().messages);
+        assert!(!shown.contains("ada"), "{shown}");
+        assert!(shown.contains("never mind"), "{shown}");
     });
 }
 
