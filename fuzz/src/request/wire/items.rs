@@ -2,7 +2,7 @@
 
 #[path = "../../../../crates/server/src/api/openai/items/compaction_token.rs"]
 mod compaction_token;
-#[path = "../../../../crates/server/src/api/openai/items/envelope.rs"]
+#[path = "../../../../crates/server/src/api/envelope.rs"]
 mod envelope;
 #[path = "../../../../crates/server/src/api/openai/items/input/mod.rs"]
 pub(crate) mod input;
