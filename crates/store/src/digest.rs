@@ -1,6 +1,6 @@
 //! Digests over what is stored: 16 bytes of BLAKE3, over the plain bytes.
 
-use crate::{ImportItem, ItemContent, ItemRef, NodeId, Redaction, RunId, Tenant};
+use crate::{ImportItem, ItemContent, ItemRef, NodeId, RunId, Tenant};
 
 /// A digest.
 pub(crate) type Digest = [u8; 16];
@@ -49,7 +49,8 @@ pub(crate) fn imported(tenant: &Tenant, at: ItemRef, item: &ImportItem) -> Diges
 }
 
 /// The digest of a redaction: who, when and what is left, bound to the place.
-pub(crate) fn redaction(tenant: &Tenant, at: ItemRef, redaction: &Redaction) -> Digest {
+#[cfg(feature = "sqlite")]
+pub(crate) fn redaction(tenant: &Tenant, at: ItemRef, redaction: &crate::Redaction) -> Digest {
     let mut hasher = start(b"redaction", tenant);
     hasher.update(at.run.as_bytes());
     hasher.update(&at.no.to_le_bytes());
