@@ -1,5 +1,5 @@
 //! Requests that released clients were seen to send, over HTTP and over WebSockets, sent to a server. Only
-//! ids are changed: they are those of the stub that the clients spoke to.
+//! the ids of responses are replaced by those that the server under test returned.
 
 use std::collections::{BTreeMap, HashMap};
 

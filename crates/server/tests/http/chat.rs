@@ -373,7 +373,7 @@ async fn each_member_is_sent_on_refused_or_named_on_every_kind_of_upstream() {
                 400 | 404 => {
                     let param = answer.error("param").unwrap_or_default();
                     let about = param.split(['.', '[']).next() == Some(member);
-                    // The strict vendor refuses what it does not know, and says so itself.
+                    // A strict mock vendor refuses unknown members with an error of its own.
                     (about || is_asked).then_some(Fate::Refused)
                 }
                 _ => None,

@@ -21,7 +21,7 @@ use crate::upstreams::Route;
 pub(crate) struct StatelessCall {
     /// The upstream and its name of the model.
     pub(crate) route: Route,
-    /// What the model is told above the conversation.
+    /// The system text, sent before the messages.
     pub(crate) instructions: Option<String>,
     /// The conversation.
     pub(crate) view: View,

@@ -63,7 +63,8 @@ impl Arriving {
         }
     }
 
-    /// More text. Of what may have to end before its vendor says so, it is kept.
+    /// Append text that the upstream sent. Reasoning and calls collect it in their content too, because their
+    /// block may have to end before the upstream says that they are whole.
     fn append(&mut self, text: &str) {
         self.unsent.push_str(text);
         self.has_text |= !text.is_empty();

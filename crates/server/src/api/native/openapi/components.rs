@@ -388,7 +388,9 @@ fn status() -> Schema {
         .with(
             "breaker",
             word(states.map(BreakerState::as_str))
-                .about("Of several models the worst. `open`: calls are refused for now."),
+                .about(
+                    "The state of the circuit breaker, of the worst model if it has several. `open`: the server refuses calls to this upstream until a pause is over.",
+                ),
         );
     let in_flight = answer()
         .with("here", integer().about("Runs that this process works on."))

@@ -100,7 +100,7 @@ pub(super) async fn settle(
     let worked = Box::pin(take_over::work(context, loaded, run, claimed, how, &[]));
     match worked.await {
         Ok(_) => Ok(Settled::Reload),
-        // Its own client is told, and the thread is free.
+        // The failure is stored as the end of that run, so its client reads it there; this run may begin.
         Err(failed) if plan.left_runs.is_some() && failed.is_recorded() => Ok(Settled::Reload),
         Err(failed) => Err(Blocked::Failed(Box::new(failed))),
     }
