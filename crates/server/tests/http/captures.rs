@@ -1,5 +1,5 @@
 //! Requests that released clients were seen to send, over HTTP and over WebSockets, sent to a server. Only
-//! the ids of responses are replaced by those that the server under test returned.
+//! ids are changed: those of the recorded server are replaced by those that the server under test returned.
 
 use std::collections::{BTreeMap, HashMap};
 
